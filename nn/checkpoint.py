@@ -15,6 +15,7 @@ import numpy as np
 
 from cgraph import CgraphError, FormatError, InputError, Record
 from cgraph.system.files import replace_file
+from nn.checks import check_kind
 from nn.files import remove_others
 from nn.monitor import Monitor
 from nn.weights import pack_arrays, read_arrays
@@ -67,7 +68,10 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
     Parameters
         arrays: arrays by name
         facts: values that JSON can represent
+    Raises
+        InputError: `arrays` is no mapping
     """
+    check_kind("arrays", arrays, Mapping, "a mapping of names to arrays")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     contents = pack_arrays(arrays)

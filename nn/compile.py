@@ -13,8 +13,8 @@ from cgraph.running.results import Results
 from cgraph.storage.batches import in_batches
 from cgraph.storage.cell import fitting_array
 from cgraph.system.keywords import checks_keywords
-from nn.checks import check_integer, check_kind
-from nn.layer import L, Layer, Sample, map_parameters
+from nn.checks import check_integer
+from nn.layer import L, Layer, Sample, check_model, map_parameters
 from nn.weights import check_assigned
 
 
@@ -85,7 +85,7 @@ def compile(
         UnassignedError: a Parameter has no value
         InputError: neither the model nor `samples` defines the shape of a sample
     """
-    check_kind("model", model, Layer, "a Layer, with its Parameters")
+    check_model(model)
     samples = samples_of(model, samples)
     check_integer("batch", batch, 0)
     if batch < 1:
@@ -114,6 +114,7 @@ def freeze(model: L) -> L:
 
     Later assignments to a Parameter do not change the constants. UnassignedError when one has no value.
     """
+    check_model(model)
     check_assigned(model)
     return map_parameters(model, lambda x: cg.Const(x.cell.share(), copy=False))
 

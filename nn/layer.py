@@ -15,6 +15,7 @@ import numpy as np
 from cgraph import Node, Record, Var
 from cgraph.ir.origin import NAME, keeps_origin
 from cgraph.storage.cell import commit, new_value
+from nn.checks import check_kind
 from nn.init import GLOROT_UNIFORM, Initialiser
 from nn.methods import missing_method
 from nn.mode import Mode
@@ -170,6 +171,11 @@ def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str
             yield from torch_values(item, f"{name}.{i}", names)
 
 
+def check_model(model: Any) -> None:
+    """Raise InputError unless `model` is a Layer."""
+    check_kind("model", model, Layer, "a Layer, with its Parameters")
+
+
 def initialise(layer: L, weights: Weights = 0) -> L:
     """Assign every Parameter without a value its first one, all at once; other values stay unchanged.
 
@@ -180,6 +186,7 @@ def initialise(layer: L, weights: Weights = 0) -> L:
     A weight's value depends on the seed and its path alone, so adding a layer does not change the others. The path also
     becomes the Parameter's name in messages and pictures.
     """
+    check_model(layer)
     variables = layer.variables()
     for path, x in variables.items():
         x.rename(path)

@@ -97,6 +97,7 @@ def check_classes(loss: Loss, scores: Node, targets: Any) -> None:
 
 def pick_scores(logs: Node, targets: Node) -> Node:
     """Return `logs` weighted by the targets; the sum over the last axis is the log probability."""
+    targets = node_of(targets)
     if targets.dtype.kind == "f":
         if targets.shape == logs.shape[:-1]:
             raise ShapeError(
@@ -117,54 +118,68 @@ def pick_scores(logs: Node, targets: Node) -> Node:
 @renamed_keyword("wanted", "targets")
 def binary_cross_entropy(scores: Node, targets: Node) -> Node:
     """Return the mean negative log probability of targets 0 or 1, for scores that are logits."""
-    same_shape(scores, targets)
+    scores, targets = same_shape(scores, targets)
     return cg.mean(cg.softplus(scores) - scores * targets)
 
 
 @renamed_keyword("wanted", "targets")
 def quadratic(predicted: Node, targets: Node) -> Node:
     """Return the mean of the squared differences of all elements."""
-    same_shape(predicted, targets)
+    predicted, targets = same_shape(predicted, targets)
     return cg.mean(cg.square(predicted - targets))
 
 
 @renamed_keyword("wanted", "targets")
 def l1(predicted: Node, targets: Node) -> Node:
     """Return the mean over the batch of the sum of absolute differences."""
-    same_shape(predicted, targets)
-    return cg.sum(cg.abs(predicted - targets)) * (1 / predicted.shape[0])
+    predicted, targets = same_shape(predicted, targets)
+    return cg.sum(cg.abs(predicted - targets)) * (1 / batch_of(predicted))
 
 
 @renamed_keyword("wanted", "targets")
 def l2(predicted: Node, targets: Node) -> Node:
     """Return the mean over the batch of the Euclidean distance."""
-    same_shape(predicted, targets)
-    rows = cg.reshape(cg.square(predicted - targets), (predicted.shape[0], -1))
+    predicted, targets = same_shape(predicted, targets)
+    rows = cg.reshape(cg.square(predicted - targets), (batch_of(predicted), -1))
     return cg.mean(cg.sqrt(cg.sum(rows, axis=1) + 1e-12))
 
 
 @renamed_keyword("wanted", "targets")
 def hinge(scores: Node, targets: Node) -> Node:
     """Return the mean of ``max(0, 1 - targets * scores)``, with targets -1 or 1."""
-    same_shape(scores, targets)
+    scores, targets = same_shape(scores, targets)
     return cg.mean(cg.relu(1.0 - targets * scores))
 
 
 @renamed_keyword("wanted", "targets")
 def huber(predicted: Node, targets: Node) -> Node:
     """Return the mean of ``d² / 2`` where the difference d is within 1, else of ``|d| - 1/2``."""
-    same_shape(predicted, targets)
+    predicted, targets = same_shape(predicted, targets)
     d = cg.abs(predicted - targets)
     return cg.mean(cg.where(d < 1.0, 0.5 * d * d, d - 0.5))
 
 
-def same_shape(x: Node, y: Node) -> None:
-    """Raise ShapeError instead of broadcasting predictions against targets, which is usually a mistake."""
+def node_of(x: Any) -> Node:
+    """Return a node, or an array that `cg.jit` traces, as it is, and anything else as a constant."""
+    return x if hasattr(x, "spec") else cg.Const(x)
+
+
+def same_shape(x: Any, y: Any) -> tuple[Node, Node]:
+    """Return predictions and targets as nodes. ShapeError instead of broadcasting, which is usually a mistake."""
+    x, y = node_of(x), node_of(y)
     if x.shape != y.shape:
         raise ShapeError(
             f"the loss compares predictions {x.name} {x.spec} with targets {y.name} {y.spec}, but their shapes must be "
             "equal. Reshape the targets, or change the last layer."
         )
+    return x, y
+
+
+def batch_of(predicted: Node) -> int:
+    """Return the number of samples. ShapeError if there are none."""
+    if not predicted.shape or not predicted.shape[0]:
+        raise ShapeError(f"{predicted.name} {predicted.spec} has no samples. Pass predictions [n, ...], with n > 0.")
+    return predicted.shape[0]
 
 
 def __dir__() -> list[str]:

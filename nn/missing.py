@@ -15,14 +15,18 @@ ELSEWHERE = {
     "crossentropyloss": "nn.losses.cross_entropy",
     "dataloader": "nn.Loader",
     "dense": "nn.Linear",
+    "evaluate": "nn.compile(model), and compare its results with the targets",
     "fit": "nn.train",
     "functional": "the functions of cgraph, such as cgraph.relu",
     "globalaveragepooling2d": "nn.GlobalAvgPool()",
     "identity": 'nn.Activation("none")',
     "layernormalization": "nn.LayerNorm",
+    "load": "nn.load_weights(path, model), or cgraph.load(folder) of a saved function",
     "model": "nn.Layer or nn.Sequential",
     "module": "nn.Layer",
     "mseloss": "nn.losses.quadratic",
+    "predict": "nn.compile(model), and call it with samples",
+    "save": "nn.save_weights(path, model), or nn.compile(model).function.save(folder)",
     "silu": 'nn.Activation("swish")',
 }
 """Names in lower case, and what to use instead."""

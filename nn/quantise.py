@@ -10,7 +10,7 @@ from cgraph import InputError, Var
 from nn.checks import check_integer
 from nn.compile import Predictor, fitting
 from nn.deprecation import renamed_keyword
-from nn.layer import Layer, Sample
+from nn.layer import Layer, Sample, check_model
 
 
 class QuantisedPredictor(Predictor):
@@ -61,6 +61,7 @@ def quantise(
         InputError: fewer samples than a batch, or samples of another shape
         GraphError: no layer to quantise, or no layer of a name
     """
+    check_model(model)
     arrays = samples if isinstance(samples, tuple) else (np.asarray(samples),)
     kinds = model.samples
     if kinds is None:

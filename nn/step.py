@@ -15,7 +15,7 @@ from cgraph.storage.cell import assign_all
 from cgraph.system.keywords import checks_keywords
 from nn.accumulation import adding_edges, mean_edges, sum_variables
 from nn.checks import check_integer, check_kind
-from nn.layer import Layer, Parameter
+from nn.layer import Layer, Parameter, check_model
 from nn.losses import Loss, check_classes, takes_classes
 from nn.metrics import Metric
 from nn.mode import Mode
@@ -170,7 +170,7 @@ def gradients_of(
         mode: collects update edges, which belong to the step
         share: fraction of the batch that `samples` is; loss, parts and gradients are multiplied by it
     """
-    check_kind("model", model, Layer, "a Layer, with its Parameters")
+    check_model(model)
     check_kind("loss", settings.loss, Callable, "a function of predictions and targets")
     check_kind("trained", settings.trained, Mapping | None, "Parameters by path, or None for all")
     check_integer("targets", settings.targets, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from cgraph import Node, Record, Var
 from nn.compile import samples_of
-from nn.layer import Layer, Sample
+from nn.layer import Layer, Sample, check_model
 from nn.mode import Mode
 
 
@@ -56,6 +56,7 @@ class SummaryMode(Mode):
 
 def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> tuple[list[LayerRow], int]:
     """Return a row for every use of a layer, and the multiply-adds of the whole model for `n` samples."""
+    check_model(model)
     samples = samples_of(model, samples)
     mode = SummaryMode(model)
     inputs = [Var((n, *sample.shape), sample.dtype) for sample in samples]

@@ -1,5 +1,6 @@
 """Weights in safetensors files: arrays by the paths of a model's Parameters."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -8,13 +9,15 @@ import numpy as np
 import safetensors.numpy
 
 import cgraph as cg
-from cgraph import FormatError, UnassignedError, Var
+from cgraph import FormatError, InputError, UnassignedError, Var
 from cgraph.storage.cell import assign_all
 from cgraph.system.files import replace_file
-from nn.layer import Layer
+from nn.checks import check_kind
+from nn.layer import Layer, check_model
 
 L = TypeVar("L", bound=Layer)
 ADVICE = "Use the weights of the same model, or build the model with the sizes of the file."
+OTHERS = {".h5", ".hdf5", ".keras", ".npy", ".npz", ".onnx", ".pt", ".pth", ".tflite"}  # suffixes of other formats
 
 
 def save_weights(path: str | Path, model: Layer, dtype: str = "float32") -> None:
@@ -24,7 +27,11 @@ def save_weights(path: str | Path, model: Layer, dtype: str = "float32") -> None
         dtype: dtype of the arrays in the file; ``float16`` takes half the bytes and has 11 significant bits
     Raises
         UnassignedError: a Parameter has no value
+        InputError: `model` is no Layer, or the name of the file is that of another format, such as ``weights.npz``
     """
+    check_model(model)
+    if Path(path).suffix in OTHERS:
+        raise InputError(f"path is {os.fspath(path)!r}. Pass a name that ends in .safetensors, the format of the file.")
     arrays = {name: x.astype(dtype) for name, x in values_of(model).items()}
     replace_file(path, [pack_arrays(arrays)])
 
@@ -37,7 +44,9 @@ def load_weights(path: str | Path, model: L, mapped: bool = False) -> L:
             weights that it packs once, so the memory has one copy of them
     Raises
         FormatError: not a safetensors file, or its names or shapes are not the model's
+        InputError: `model` is no Layer
     """
+    check_model(model)
     set_values(model, read_arrays(path), str(path), copy=not mapped)
     return model
 
@@ -62,6 +71,8 @@ def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "va
 
     All change at once: after an exception, also an interrupt, either all Parameters have new values or none.
     """
+    check_model(model)
+    check_kind("values", values, Mapping, "a mapping of paths to arrays")
     assign_all(fitting_values(model, values, source), copy)
 
 

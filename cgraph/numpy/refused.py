@@ -13,7 +13,7 @@ DISTINCT = UNKNOWN_SHAPE + "cg.unique(x, size=...)"
 
 UNKNOWN_SHAPES = {
     np.argwhere: UNKNOWN_SHAPE + "cg.nonzero(x, size=...)[0].T",
-    np.bincount: UNKNOWN_SHAPE + "cg.scatter_add(cg.zeros(length), x, 1.0)",
+    np.bincount: UNKNOWN_SHAPE + "cg.scatter_add(cg.zeros(length), positions, 1.0)",
     np.flatnonzero: UNKNOWN_SHAPE + "cg.nonzero(x.ravel(), size=...)",
     np.histogramdd: "cells along any number of axes are not counted; use np.histogram2d, or cg.scatter_add",
     np.intersect1d: DISTINCT + " and np.isin",

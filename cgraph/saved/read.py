@@ -10,7 +10,7 @@ import numpy as np
 from cgraph import slots
 from cgraph.collector import rare_collections
 from cgraph.engine.cpu.cores import check_threads
-from cgraph.errors import CgraphError, FormatError
+from cgraph.errors import ArgumentError, CgraphError, FormatError
 from cgraph.kernels.isa.architectures import host_features
 from cgraph.running.runner import Runner
 from cgraph.saved.folder import Folder
@@ -57,12 +57,15 @@ def load(
     Returns
         a `Function`; a `SizedFunction` if sizes vary; a `SavedFunction` of a folder
     Raises
+        ArgumentError: `path` is no path
         GraphError: a negative number of threads, or an unknown option
         FormatError: the file is not a model that can be read, or an option does not apply to it. A folder is damaged,
             writable by other users, or of another version, system or processor and without a graph. With a graph, the
             graph is compiled instead
     """
     check_threads(threads)
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"load takes the path of a file or folder, not {type(path).__name__}; write it to a file")
     settings = {"shapes": shapes, "constants": constants, "maximum": maximum, "state": state, "weights": weights}
     switches = {"trust": trust, "verify": verify, "in_memory": in_memory}
     is_file = os.path.exists(path) and not os.path.isdir(path)

@@ -266,7 +266,7 @@ def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> We
 
 def check_weights(path: str | Path) -> None:
     """Check a whole file, a portion at a time. WeightsError if it is damaged."""
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:  # open(3) would take the number of an open file
         head = file.read(PAGE)
         count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)
         table = file.read(ENTRY * count)

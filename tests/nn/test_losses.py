@@ -112,3 +112,20 @@ def test_a_class_without_a_score_changes_nothing_under_any_cross_entropy():
     with pytest.raises(PositionError, match="target class 2"):
         step(*batch)
     assert (model.weight.value == before).all()
+
+
+@pytest.mark.parametrize("name", ["binary_cross_entropy", "hinge", "huber", "l1", "l2", "quadratic"])
+def test_lists_and_arrays_are_operands_as_of_other_functions(name):
+    predicted, targets = [[0.5, 1.5], [2.0, -1.0]], np.array([[1.0, 0.0], [1.0, 1.0]])
+    loss = getattr(losses, name)
+    expected = loss(cg.Const(predicted), cg.Const(targets)).item()
+    assert loss(predicted, targets).item() == expected == cg.jit(loss)(np.array(predicted), targets)
+    with pytest.raises(ShapeError, match="the loss compares predictions"):
+        loss(predicted, targets[:1])
+
+
+@pytest.mark.parametrize("name", ["l1", "l2"])
+@pytest.mark.parametrize("samples", [1.0, []])
+def test_a_mean_over_no_samples_is_refused(name, samples):
+    with pytest.raises(ShapeError, match="has no samples"):
+        getattr(losses, name)(samples, samples)

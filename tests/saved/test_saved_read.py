@@ -81,3 +81,9 @@ def test_the_graph_is_summed_unless_its_format_had_no_sum(saved, tmp_path):
             graph_of(folder, wrong)
     folder.close()
     assert os.path.isdir(tmp_path / "again")
+
+
+@pytest.mark.parametrize("path", [b"model.onnx", 3, None, cg.Var((2,))])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(cg.ArgumentError, match=rf"load takes the path of a file or folder, not {type(path).__name__}"):
+        cg.load(path)
