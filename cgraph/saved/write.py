@@ -31,6 +31,8 @@ from cgraph.system.folders import set_mode
 from cgraph.system.machine import system_name
 from cgraph.version import __version__
 
+FILES = {".h5", ".keras", ".npz", ".onnx", ".pt", ".pth", ".safetensors", ".tflite"}  # suffixes of files
+
 
 def save(
     functions: Sequence[Runner], folder: str | os.PathLike, graph: bytes | None = None, names: Sequence[str] = ()
@@ -43,9 +45,14 @@ def save(
         graph: the text of an ONNX file, for other versions and processors
         names: names of the outputs, the function's own by default; repeated ones are changed, as ``y_1``
     Raises
-        FormatError: `folder` exists; a step is a Python function, or its code is of another engine
+        FormatError: `folder` exists, or has the name of a file, such as ``model.onnx``; a step is a Python function, or its code is of another engine
     """
     path = Path(folder)
+    if path.suffix.lower() in FILES:
+        raise FormatError(
+            f"{path} is the name of a file, and save writes a folder. Leave {path.suffix} out; cg.formats.onnx.save "
+            "writes nodes as an ONNX file"
+        )
     if os.path.lexists(path):
         raise FormatError(
             f"{path} exists already. A function is saved in a new folder: choose another name, or remove it"

@@ -161,3 +161,10 @@ def test_an_exception_at_any_event_while_files_are_written_leaves_nothing(tmp_pa
     (tmp_path / "parent").mkdir()
     for at in (*range(1, before, 29), *range(before, count + 1)):
         save_with_an_exception_at(function, at, tmp_path / "parent")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "model.NPZ", "weights.safetensors"])
+def test_the_name_of_a_file_is_no_folder(tmp_path, name):
+    with pytest.raises(FormatError, match="is the name of a file, and save writes a folder"):
+        cg.compile(cg.Var((2,)) + 1).save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
