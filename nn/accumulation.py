@@ -28,7 +28,7 @@ def adding_edges(
 ) -> Edges:
     """Return the update edges of a small batch before the last of an update, and the rate of that update."""
     sums = [state[f"{path}/sum"] for path in parameters]
-    rate = settings.optimiser.rate.current(cg.astype(state["step"], "float32"), state)
+    rate = settings.optimiser.schedule.current(cg.astype(state["step"], "float32"), state)
     return {x: x + gradient for x, gradient in zip(sums, gradients)}, rate
 
 

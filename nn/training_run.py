@@ -148,7 +148,7 @@ class TrainingRun:
                 self.best = values_of(self.model)
         if self.settings.stopping is not None:
             self.done = self.settings.stopping.stops(self.figures(self.early or Monitor()))
-        rate = self.settings.step.optimiser.rate
+        rate = self.settings.step.optimiser.schedule
         if isinstance(rate, Plateau):
             self.step.state["rate"].assign(np.float32(rate.after(self.figures(rate.monitor()))))
         self.call_callbacks()
@@ -198,7 +198,7 @@ class TrainingRun:
             names.append("valid loss")
         if self.check is not None and not callable(self.settings.validation):
             names += [f"valid {x.name}" for x in self.step.metrics]
-        checkpoint, rate = self.settings.checkpoint, self.settings.step.optimiser.rate
+        checkpoint, rate = self.settings.checkpoint, self.settings.step.optimiser.schedule
         plateau = rate.monitor() if isinstance(rate, Plateau) else None
         for monitor in (self.early, plateau, None if checkpoint is None else checkpoint.monitor()):
             if monitor is not None and monitor.metric not in (None, *names):

@@ -45,7 +45,8 @@ def save(
         graph: the text of an ONNX file, for other versions and processors
         names: names of the outputs, the function's own by default; repeated ones are changed, as ``y_1``
     Raises
-        FormatError: `folder` exists, or has the name of a file, such as ``model.onnx``; a step is a Python function, or its code is of another engine
+        FormatError: `folder` exists, or has the name of a file, such as ``model.onnx``; a step is a Python function, or
+            its code is of another engine
     """
     path = Path(folder)
     if path.suffix.lower() in FILES:

@@ -6,6 +6,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Node, ShapeError
+from nn.checks import check_axes
 from nn.init import Gaussian
 from nn.layer import Layer, Parameter
 from nn.layers.linear import Linear
@@ -111,6 +112,7 @@ class MultiHeadAttention(Layer):
 
     def _heads(self, x: Node) -> Node:
         """Return ``[n, t, heads * d]`` as ``[n, heads, t, d]``."""
+        check_axes(self, x, "n t features")
         n, t, width = x.shape
         d = self.features // self.heads
         return cg.transpose(cg.reshape(x, (n, t, width // d, d)), (0, 2, 1, 3))

@@ -3,6 +3,7 @@
 from typing import Any
 
 from cgraph import Node
+from nn.checks import check_kind
 from nn.layer import Layer, Sample
 from nn.mode import Mode
 
@@ -13,6 +14,8 @@ class Sequential(Layer):
     parts: tuple[Layer, ...]
 
     def __init__(self, *parts: Layer) -> None:
+        for i, part in enumerate(parts):
+            check_kind(f"part {i} of Sequential", part, Layer, 'a Layer, such as nn.Activation("relu")')
         self.hold(parts=parts)
 
     @property

@@ -6,6 +6,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Node
+from nn.checks import check_axes
 from nn.init import GLOROT_UNIFORM, ZEROS, Initialiser
 from nn.layer import Layer, Parameter
 from nn.mode import Mode
@@ -80,4 +81,5 @@ class FullyConnected(Linear):
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         x = xs[0]
+        check_axes(self, x, "n ...")
         return super().build(cg.reshape(x, (x.shape[0], self.inputs)), mode=mode)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import reduce
 
 import cgraph as cg
-from cgraph import Node
+from cgraph import InputError, Node
 from nn.layer import Layer
 from nn.mode import Mode
 
@@ -27,6 +27,8 @@ class Dot(Layer):
     """The matrix product of two operands."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
+        if len(xs) != 2:
+            raise InputError(f"Dot takes two operands, not {len(xs)}. Pass both.")
         return cg.matmul(*xs)
 
 

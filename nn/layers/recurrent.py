@@ -13,6 +13,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Node
+from nn.checks import check_axes
 from nn.init import GLOROT_UNIFORM, ZEROS, Initialiser, Orthogonal
 from nn.layer import Layer, Parameter
 from nn.layers.function import Function, activation
@@ -47,6 +48,7 @@ class RecurrentCell(Layer):
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
+        check_axes(self, x, "n steps inputs")
         n, steps, _ = x.shape
         state, states = self.begin(n), []
         for t in range(steps):

@@ -5,6 +5,7 @@ from typing import Any
 
 import cgraph as cg
 from cgraph import Node, ShapeError
+from nn.checks import check_axes
 from nn.layer import Layer, Sample
 from nn.mode import Mode
 
@@ -34,6 +35,7 @@ class Reshape(Layer):
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
+        check_axes(self, x, "n ...")
         size = prod(n for n in self.shape if n != -1)
         missing = prod(x.shape[1:]) // max(size, 1)
         return cg.reshape(x, (x.shape[0], *(missing if n == -1 else n for n in self.shape)))
@@ -43,6 +45,7 @@ class Flatten(Layer):
     """Reshapes each sample to one axis."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
+        check_axes(self, xs[0], "n ...")
         return cg.reshape(xs[0], (xs[0].shape[0], prod(xs[0].shape[1:])))
 
 

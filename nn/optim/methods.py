@@ -1,21 +1,38 @@
 """Gradient methods: from gradients to directions. A new weight is the old one minus rate times direction."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import cgraph as cg
 from cgraph import Node, Record
 from cgraph.ir.origin import named
 
+RATES = {"learning_rate", "lr", "rate"}  # names of a learning rate
 Slots = dict[str, Node]
 """State of a method for one weight, by name, in the shape of the weight."""
 
 
 class Method(Record):
-    """A rule that computes directions from gradients."""
+    """A rule that computes directions from gradients.
+
+    Its numbers are passed by name: the first number of other libraries' methods is the learning rate, which here is
+    that of `Optimiser`.
+
+    Raises
+        TypeError: a number without a name, or a learning rate
+    """
 
     remembers: ClassVar[tuple[str, ...]] = ()
     """Names of slots; all are zero before the first step."""
+
+    def __init__(self, *values: float, **named: Any) -> None:
+        name = type(self).__name__
+        if values or not named.keys().isdisjoint(RATES):
+            raise TypeError(
+                f"{name}({', '.join(self._fields)}) takes its numbers by name. For a learning rate of 0.01 pass "
+                f"nn.Optimiser(nn.optim.{name}(), rate=0.01)"
+            )
+        super().__init__(**named)
 
     def directions(
         self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node

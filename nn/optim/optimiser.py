@@ -22,7 +22,7 @@ class Optimiser(Record):
 
     Fields
         method: computes directions from gradients
-        rate: learning rate of each step
+        rate: learning rate of each step: a number, or a rate of `nn.optim`
         momentum: combines each change with the last one
         clipping: bounds the gradients
         regularisation: penalty on the weights, added to the loss
@@ -30,7 +30,7 @@ class Optimiser(Record):
     """
 
     method: Method = Adam()
-    rate: Rate = Const(0.001)
+    rate: Rate | float = Const(0.001)
     momentum: Momentum | None = None
     clipping: Clipping | None = None
     regularisation: Regularisation | None = None
@@ -38,11 +38,21 @@ class Optimiser(Record):
 
     def __post_init__(self) -> None:
         check_kind("method", self.method, Method, "a method of nn.optim, such as nn.optim.Adam()")
-        check_kind("rate", self.rate, Rate, "a rate of nn.optim, such as nn.optim.Const(0.001)")
+        check_kind(
+            "rate",
+            self.rate,
+            Rate | int | float,
+            "a number, or a rate of nn.optim, such as nn.optim.Cosine(0.01, steps=100)",
+        )
         check_kind("momentum", self.momentum, Momentum | None, "a momentum of nn.optim, or None")
         check_kind("clipping", self.clipping, Clipping | None, "a clipping of nn.optim, or None")
         check_kind("regularisation", self.regularisation, Regularisation | None, "one of nn.optim, or None")
         check_kind("averaging", self.averaging, Averaging | None, "an average of nn.optim, or None")
+
+    @property
+    def schedule(self) -> Rate:
+        """The learning rate of each step; a number is constant."""
+        return self.rate if isinstance(self.rate, Rate) else Const(self.rate)
 
     @staticmethod
     def of(optimiser: "Optimiser | Method | None") -> "Optimiser":
@@ -58,7 +68,7 @@ class Optimiser(Record):
     def state(self, parameters: dict[str, Parameter]) -> dict[str, Var]:
         """Return the Vars of the state between steps, by name: the step number and the slots of each weight."""
         names = self.method.remembers + (("change",) if self.momentum else ())
-        variables = {"step": Var((), "int64", "step").assign(0), **self.rate.state()}
+        variables = {"step": Var((), "int64", "step").assign(0), **self.schedule.state()}
         for path, x in parameters.items():
             for name in names:
                 variables[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(
@@ -84,7 +94,7 @@ class Optimiser(Record):
     ) -> tuple[dict[Var, Node], Node]:
         """Return the update edges of the weights and of `state`, and the learning rate."""
         step = cg.astype(state["step"], "float32")
-        rate = self.rate.current(step, state)
+        rate = self.schedule.current(step, state)
         if self.clipping is not None:
             gradients = self.clipping.clip(gradients)
         weights = list(parameters.values())

@@ -184,7 +184,7 @@ class ParallelRun(TrainingRun):
 
     def current_rate(self) -> dict[str, np.ndarray]:
         """Return the rate by its name in the state, if the client changes it between epochs (`nn.optim.Plateau`)."""
-        return {name: self.step.state[name].value for name in self.settings.step.optimiser.rate.state()}
+        return {name: self.step.state[name].value for name in self.settings.step.optimiser.schedule.state()}
 
     def steps_until_due(self) -> int:
         """Return the number of steps until a validation, a checkpoint or the end needs the state."""

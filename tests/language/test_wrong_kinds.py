@@ -6,6 +6,7 @@ wrote, so they help nobody.
 
 import inspect
 import os
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -79,3 +80,30 @@ def test_a_path_and_a_model_in_the_wrong_order_are_named(call):
     model = nn.initialise(nn.Linear(2, 3), 0)
     with pytest.raises(cg.InputError, match=r"model is 'weights.safetensors'\. Pass a Layer"):
         call(model, "weights.safetensors")
+
+
+SIZES = {
+    "inputs": 4, "outputs": 6, "window": 3, "units": 5, "features": 4, "hidden": 8, "channels": 4, "heads": 2,
+    "symbols": 9,
+    "rate": 0.5, "function": "relu", "shape": (4,), "before": 1, "behind": 1, "index": 0, "deviation": 0.1, "groups": 2,
+    "body": nn.Linear(4, 4), "parts": (nn.Linear(4, 4), nn.Linear(4, 2)), "forward": nn.GRU(4, 3),
+    "backward": nn.GRU(4, 3),
+}  # fmt: skip
+BY_USERS = {"Layer", "Lambda", "LambdaArray"}  # call a function of the user
+
+
+def layers():
+    """Return the classes of layers that `nn` has."""
+    members = (getattr(nn, name) for name in dir(nn))
+    return [x for x in members if inspect.isclass(x) and issubclass(x, nn.Layer) and x.__name__ not in BY_USERS]
+
+
+@pytest.mark.parametrize("layer", layers(), ids=lambda x: x.__name__)
+def test_a_layer_refuses_axes_and_dtypes_that_it_does_not_take(layer):
+    required = [x.name for x in inspect.signature(layer).parameters.values()
+                if x.default is x.empty and x.kind is x.POSITIONAL_OR_KEYWORD]  # fmt: skip
+    model = nn.initialise(layer(**{name: SIZES[name] for name in required}), 0)
+    for rank in range(6):
+        for dtype in ("float32", "int32", "bool"):
+            with suppress(cg.CgraphError):  # any other error fails the test
+                model(cg.Var((4,) * rank, dtype))

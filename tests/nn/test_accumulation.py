@@ -34,7 +34,7 @@ OPTIMISERS = [
     nn.Optimiser(
         nn.optim.GradientDescent(), nn.optim.Const(0.1), nn.optim.Nesterov(), nn.optim.ClipL2(0.5), nn.optim.L2(0.01)
     ),
-    nn.Optimiser(nn.optim.PolakRibiere(3), nn.optim.Const(0.1)),
+    nn.Optimiser(nn.optim.PolakRibiere(restart=3), nn.optim.Const(0.1)),
 ]
 
 

@@ -1,5 +1,7 @@
 """Directions of gradient methods: one step from slots of any value, by NumPy in float64."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -15,10 +17,14 @@ MEAN, SQUARES = 0.5 * M + 0.5 * G, 0.75 * S + 0.25 * G**2
 ADAM = MEAN / (1 - 0.5**4) / (np.sqrt(SQUARES / (1 - 0.75**4)) + 0.125)
 CASES = {
     "descent": (optim.GradientDescent(), G, {}),
-    "adagrad": (optim.Adagrad(0.5), G / (np.sqrt(S + G**2) + 0.5), {"squares": S + G**2}),
-    "rmsprop": (optim.RMSprop(0.75, 0.5), G / (np.sqrt(RMS) + 0.5), {"squares": RMS}),
-    "adam": (optim.Adam(0.5, 0.75, 0.125), ADAM, {"mean": MEAN, "squares": SQUARES}),
-    "adamw": (optim.AdamW(0.5, 0.75, 0.125, 0.25), ADAM + 0.25 * W, {"mean": MEAN, "squares": SQUARES}),
+    "adagrad": (optim.Adagrad(eps=0.5), G / (np.sqrt(S + G**2) + 0.5), {"squares": S + G**2}),
+    "rmsprop": (optim.RMSprop(decay=0.75, eps=0.5), G / (np.sqrt(RMS) + 0.5), {"squares": RMS}),
+    "adam": (optim.Adam(beta1=0.5, beta2=0.75, eps=0.125), ADAM, {"mean": MEAN, "squares": SQUARES}),
+    "adamw": (
+        optim.AdamW(beta1=0.5, beta2=0.75, eps=0.125, decay=0.25),
+        ADAM + 0.25 * W,
+        {"mean": MEAN, "squares": SQUARES},
+    ),
 }
 
 
@@ -42,3 +48,14 @@ def test_a_correction_does_not_cancel():
     f = cg.compile([correction(0.9999999, step)], [step], engine="reference")
     assert_near(f(np.float32(0))[0], 1e-7, "float32 formulas")
     assert f(np.float32(0))[0].dtype == np.float32
+
+
+METHODS = [x for x in vars(optim).values() if inspect.isclass(x) and issubclass(x, optim.methods.Method)]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda x: x.__name__)
+def test_a_learning_rate_is_not_taken_for_another_number(method):
+    """The first number of Adam is its rate in other libraries, and would be beta1 here."""
+    for values, named in (((0.01,), {}), ((), {"lr": 0.01}), ((), {"learning_rate": 0.01}), ((), {"rate": 0.01})):
+        with pytest.raises(TypeError, match=r"rate of 0\.01 pass nn\.Optimiser\(nn\.optim\.\w+\(\), rate=0\.01\)"):
+            method(*values, **named)

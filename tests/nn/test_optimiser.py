@@ -127,13 +127,19 @@ def test_the_rate_is_that_of_the_step_before_it_counts_up():
     ("fields", "said"),
     [
         ({"method": optim.Adam}, "method is .* Pass a method of nn.optim, such as nn.optim.Adam()"),
-        ({"rate": 0.1}, "rate is 0.1. Pass a rate of nn.optim, such as nn.optim.Const"),
+        ({"rate": "0.1"}, "rate is '0.1'. Pass a number, or a rate of nn.optim"),
+        ({"rate": None}, "rate is None. Pass a number, or a rate of nn.optim"),
         ({"momentum": 0.9}, "momentum is 0.9. Pass a momentum of nn.optim, or None"),
         ({"clipping": 5.0}, "clipping is 5.0. Pass a clipping of nn.optim, or None"),
         ({"regularisation": 1e-4}, "regularisation is 0.0001. Pass one of nn.optim, or None"),
     ],
-    ids=["method", "rate", "momentum", "clipping", "regularisation"],
+    ids=["method", "text", "no rate", "momentum", "clipping", "regularisation"],
 )
-def test_a_number_in_place_of_a_rule_is_refused(fields, said):
+def test_what_is_no_rule_is_refused(fields, said):
     with pytest.raises(InputError, match=said):
         nn.Optimiser(**fields)
+
+
+def test_a_number_is_a_constant_rate():
+    number, rate = (nn.Optimiser(rate=x).schedule for x in (0.25, optim.Const(0.25)))
+    assert number == rate

@@ -83,7 +83,7 @@ def test_whatever_training_is_given_it_says_what_it_takes(name, odd):
         (lambda: Loader(None), "arrays is None"),
         (lambda: Loader(ARRAYS, 2.5), "batch is 2.5"),
         (lambda: Loader(ARRAYS, 2, seed=None), "seed is None"),
-        (lambda: nn.Optimiser(nn.optim.Adam(), 0.1), "rate is 0.1. Pass a rate of nn.optim"),
+        (lambda: nn.Optimiser(nn.optim.Adam(), "0.1"), "rate is '0.1'. Pass a number, or a rate"),
         (lambda: nn.Optimiser("adam"), "method is 'adam'"),
         (lambda: compile(None), "model is None"),
         (lambda: compile(nn.models.mlp(0, (2, 3)), "a"), "batch is 'a'"),
