@@ -126,6 +126,13 @@ class SizedFunction:
         inputs = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
         return visible(f"<SizedFunction ({inputs}); {len(self._functions)} sizes>")
 
+    def __getattr__(self, name: str) -> Any:
+        error = f"SizedFunction has no attribute {name!r}"
+        if hasattr(Function, name) and not name.startswith("_"):
+            sizes = ", ".join(f"{size}=1" for size in self.sizes)
+            error += f": each size has a Function of its own. Use at({sizes}).{name}"
+        raise AttributeError(error)
+
     def _measured_precision(self) -> Any:
         """Return the choice of layers, measured at the sizes of the first sample; every other size has the same."""
         samples = list(self.options["precision"].samples)

@@ -347,3 +347,14 @@ def test_a_tolerance_is_measured_once_at_the_sizes_of_its_samples():
     with pytest.raises(InputError, match="n is 6"):
         wide = cg.Tolerance(0.5, [np.ones((6, 8), "f4")])
         cg.compile_sizes(build, {"x": ("n", 8)}, most={"n": 5}, **options | {"precision": wide})
+
+
+def test_members_of_a_function_are_found_at_a_size():
+    f = cg.compile_sizes(lambda sizes: ((x := cg.Var((sizes["n"], 3), name="x")) + 1, [x]), {"x": ("n", 3)})
+    others = [x for x in set(dir(cg.Function)) - set(dir(f)) if not x.startswith("_")]
+    assert "report" in others
+    for name in others:
+        with pytest.raises(AttributeError, match=rf"SizedFunction has no attribute '{name}': .* Use at\(n=1\)\.{name}"):
+            getattr(f, name)
+    with pytest.raises(AttributeError, match="SizedFunction has no attribute 'zzz'$"):
+        f.zzz  # noqa: B018
