@@ -7,7 +7,7 @@ their paths in the tree. A layer that occurs twice is one layer with one set of 
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -61,7 +61,22 @@ class Layer(Record, eq=False):
     creates the Parameters in ``__post_init__``, and defines `build`.
 
     ``layer(x)`` builds for inference, ``layer(x, mode=Mode(training=True))`` for training.
+
+    Raises
+        InputError: a field that is True or False has another value, such as PyTorch's number of layers in that place
     """
+
+    _switches: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._switches += tuple(name for name, kind in cls.__annotations__.items() if kind is bool)
+
+    def __new__(cls, *values: Any, **named: Any) -> Any:
+        fields = dict(zip(cls._fields, values)) | named
+        for name in cls._switches:
+            check_kind(f"{cls.__name__}.{name}", fields.get(name, False), bool | np.bool_, "True or False")
+        return super().__new__(cls)
 
     def build(self, *xs: Node, mode: Mode) -> Any:
         """Return the result node, or a tuple of nodes."""

@@ -25,14 +25,14 @@ class Method(Record):
     remembers: ClassVar[tuple[str, ...]] = ()
     """Names of slots; all are zero before the first step."""
 
-    def __init__(self, *values: float, **named: Any) -> None:
-        name = type(self).__name__
+    def __new__(cls, *values: float, **named: Any) -> Any:
+        name = cls.__name__
         if values or not named.keys().isdisjoint(RATES):
             raise TypeError(
-                f"{name}({', '.join(self._fields)}) takes its numbers by name. For a learning rate of 0.01 pass "
+                f"{name}({', '.join(cls._fields)}) takes its numbers by name. For a learning rate of 0.01 pass "
                 f"nn.Optimiser(nn.optim.{name}(), rate=0.01)"
             )
-        super().__init__(**named)
+        return super().__new__(cls)
 
     def directions(
         self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node

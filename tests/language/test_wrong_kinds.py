@@ -107,3 +107,13 @@ def test_a_layer_refuses_axes_and_dtypes_that_it_does_not_take(layer):
         for dtype in ("float32", "int32", "bool"):
             with suppress(cg.CgraphError):  # any other error fails the test
                 model(cg.Var((4,) * rank, dtype))
+
+
+@pytest.mark.parametrize("layer", layers(), ids=lambda x: x.__name__)
+def test_a_switch_of_a_layer_is_true_or_false(layer):
+    """nn.LSTM(8, 16, 2) has two layers in PyTorch."""
+    fields = inspect.signature(layer).parameters.values()
+    required = {x.name: SIZES[x.name] for x in fields if x.default is x.empty and x.kind is x.POSITIONAL_OR_KEYWORD}
+    for switch in (x.name for x in fields if isinstance(x.default, bool)):
+        with pytest.raises(cg.InputError, match=rf"{layer.__name__}\.{switch} is 2\. Pass True or False"):
+            layer(**required, **{switch: 2})
