@@ -94,6 +94,14 @@ def first_events(act: Callable[[], Any]) -> list[int]:
     return list(first.values())
 
 
+def ends_of_lines(lines: list[tuple[str, int]]) -> list[int]:
+    """The numbers of the first two events and the last one of each line, in order: rounds in between repeat them."""
+    by_line: dict[tuple[str, int], list[int]] = {}
+    for i, line in enumerate(lines, 1):
+        by_line.setdefault(line, []).append(i)
+    return sorted({i for some in by_line.values() for i in (*some[:2], some[-1])})
+
+
 @contextmanager
 def no_memory(monkeypatch: Any, at: int):
     """The allocation of this number, counted from 1, fails; yields a list that grows by each allocation."""

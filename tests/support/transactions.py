@@ -10,7 +10,7 @@ import numpy as np
 import cgraph as cg
 from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.reference import evaluate
-from tests.support.injection import Lines, events
+from tests.support.injection import Lines, ends_of_lines, events
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
 
@@ -94,10 +94,13 @@ def cut_off(scenario: Scenario, at: int) -> None:
 
 
 def check_lines(make: Callable[[], Scenario], each: int) -> None:
-    """Cut the act off at every so many events: of one that is the first of its Function, and of a later one."""
+    """Cut the act off: of one that is the first of its Function, and of a later one.
+
+    At every so many events; with 1 at each line, in its first two rounds and the last.
+    """
     scenario = make()
     lines = events(scenario.act)
-    for at in range(1, len(lines) + 1, each):
+    for at in range(1, len(lines) + 1, each) if each > 1 else ends_of_lines(lines):
         if "simulator" in Path(lines[at - 1][0]).parts and at // each % OF_THE_DEVICE:
             continue
         try:

@@ -16,7 +16,7 @@ from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.errors import PositionError
 from tests.engine.cuda.conftest import forget
 from tests.function.test_transactions import copied_updates, first_value, updates_in_place
-from tests.support.injection import events
+from tests.support.injection import ends_of_lines, events
 from tests.support.late_cuda import LateStandIn, fill_later
 from tests.support.tolerance import assert_near
 from tests.support.transactions import cut_off
@@ -246,6 +246,7 @@ def test_an_exception_leaves_all_vars_old_or_all_new(late, make, each):
     for _ in range(4):  # the third run captures a graph
         scenario.act()
     lines = events(scenario.act)
-    own = [at for at, (file, _) in enumerate(lines, 1) if "simulator" not in Path(file).parts]
+    chosen = ends_of_lines(lines) if each == 1 else range(1, len(lines) + 1)
+    own = [at for at in chosen if "simulator" not in Path(lines[at - 1][0]).parts]
     for at in own[::each]:
         cut_off(make("cuda") if at % 4 == 0 else scenario, at)
