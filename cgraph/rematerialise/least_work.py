@@ -7,7 +7,9 @@ first. Then omit some at random and search again, while looks remain (large neig
 doi:10.1007/3-540-49481-2_30). The seed is fixed, so a graph has one order.
 
 Time: counted in looks at orders, each linear in the order. Graphs of few nodes have few orders, which come again and
-again: what a search finds out about an order, it keeps; a look is counted all the same. No bound on the distance to the optimum; measured against
+again: what a search finds out about an order, it keeps; a look is counted all the same.
+
+No bound on the distance to the optimum; measured against
 a mixed-integer program in docs/recompute.md.
 """
 
