@@ -6,7 +6,10 @@ lowers the excess most for its work, until everything fits. Then omit reruns tha
 first. Then omit some at random and search again, while looks remain (large neighbourhood search: Shaw 1998,
 doi:10.1007/3-540-49481-2_30). The seed is fixed, so a graph has one order.
 
-Time: counted in looks at orders, each linear in the order. No bound on the distance to the optimum; measured against
+Time: counted in looks at orders, each linear in the order. Graphs of few nodes have few orders, which come again and
+again: what a search finds out about an order, it keeps; a look is counted all the same.
+
+No bound on the distance to the optimum; measured against
 a mixed-integer program in docs/recompute.md.
 """
 
@@ -64,19 +67,30 @@ def least_bytes(problem: Reruns, start: Sequence[int], low: int) -> Order:
 
 
 class LeastWorkSearch:
-    """Orders within some bytes. Changes: counts the orders that it looks at.
+    """Orders within some bytes. Changes: counts the orders that it looks at, and remembers them.
 
     Fields
         most: limit of the bytes in use
         looks: orders that may still be looked at
+    Memory: a few integers for each node that is looked at, so a few times `WORK`.
     """
 
     def __init__(self, problem: Reruns, most: int, looks: int) -> None:
         self.problem, self.most, self.looks, self.random = problem, most, looks, Random(0)
+        self.excesses: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.neighbours: dict[tuple[int, ...], list[Order]] = {}
+        self.shortened: dict[tuple[int, ...], Order] = {}
 
     def over(self, order: Sequence[int]) -> tuple[int, int]:
         """Return the bytes in use beyond `most`, summed over all places, and the place with the most bytes."""
         self.looks -= 1
+        key = tuple(order)
+        if key not in self.excesses:
+            self.excesses[key] = self.excess(order)
+        return self.excesses[key]
+
+    def excess(self, order: Sequence[int]) -> tuple[int, int]:
+        """Compute what `over` returns."""
         breadths = self.problem.breadths(order)
         top = max(breadths, default=0)
         over = sum([b - self.most for b in breadths if b > self.most])
@@ -90,7 +104,7 @@ class LeastWorkSearch:
         least, patience = over, PATIENCE
         while over:
             spent, best, most = self.problem.extra(order), None, -math.inf
-            for other in self.relieved(order, place):
+            for other in self.nearby(order, place):
                 left, at = self.over(other)
                 gain, work = over - left, max(self.problem.extra(other) - spent, 1)
                 value = (gain / work if gain > 0 else gain * work) * (1 + chance * self.random.random())
@@ -101,6 +115,13 @@ class LeastWorkSearch:
             order, over, place = best
             least, patience = (over, PATIENCE) if over < least else (least, patience - 1)
         return order
+
+    def nearby(self, order: Order, place: int) -> list[Order]:
+        """Return the orders of `relieved` at the place with the most bytes, which is the same each time."""
+        key = tuple(order)
+        if key not in self.neighbours:
+            self.neighbours[key] = list(self.relieved(order, place))
+        return self.neighbours[key]
 
     def relieved(self, order: Order, place: int) -> Iterator[Order]:
         """Yield orders in which one of the values that wait at a place is computed again after it."""
@@ -121,12 +142,19 @@ class LeastWorkSearch:
             if at >= len(places):
                 break
             place = places[at]
-            other = self.problem.living([*order[:place], *order[place + 1 :]])
+            other = self.without(order, place)
             if self.over(other)[0]:
                 at += 1
             else:
                 order = other
         return order
+
+    def without(self, order: Order, place: int) -> Order:
+        """Return an order without the run at a place, nor those that only it reads."""
+        key = (*order[:place], *order[place + 1 :])
+        if key not in self.shortened:
+            self.shortened[key] = self.problem.living(key)
+        return self.shortened[key]
 
     def improved(self, order: Order) -> Order:
         """Return an order that fits, with less extra work if the looks suffice to find one."""

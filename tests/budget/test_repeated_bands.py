@@ -47,7 +47,7 @@ def unrolled(frame: BandBuffer, rooms, times) -> tuple[BandBuffer, list[int]]:
 @pytest.mark.parametrize("seed", range(20))
 def test_bands_that_come_again_find_their_rows_each_time(seed):
     rng = np.random.default_rng(seed)
-    values = tall(rng, int(rng.integers(900, 1800)))
+    values = tall(rng, int(rng.integers(500, 800)))
     bands, period, frame, rooms = looped(rng, values)
     for times in (1, 2, 3):
         short = shorten(values, period, times)

@@ -37,9 +37,13 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_the_replay_catches(change):
-    """A change may do no harm (a place may be free): most are caught, and no run that reads other rows is accepted."""
+    """A change may do no harm (a place may be free): most are caught, and no run that reads other rows is accepted.
+
+    Each change has a third of the seeds, and two changes share one.
+    """
     caught = 0
-    for seed in SEEDS:
+    seeds = SEEDS[list(CHANGES).index(change) % 3 :: 3]
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         values = chain(rng)
         events = pull_events(values, [value.band(int(rng.integers(1, 3))) for value in values])
@@ -51,7 +55,7 @@ def test_the_replay_catches(change):
         caught += 1
         with pytest.raises(PlanError):
             check_rows(values, acts, FRAME, frame.nbytes)
-    assert caught > len(SEEDS) // 4
+    assert caught > len(seeds) // 4
 
 
 def test_the_replay_catches_reads_of_other_rows():

@@ -1,13 +1,14 @@
 import json
 import re
 import xml.etree.ElementTree as xml
+from functools import cache
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.cli import main
-from cgraph.cli.curve import curve_of
+from cgraph.cli.curve import RUNGS, curve_of
 from cgraph.cli.model import load_model
 from cgraph.ops.physical.stream import Stream
 
@@ -22,12 +23,18 @@ def images():
 
 
 def training():
-    """A deep chain with its gradient: every forward value is read again."""
+    """A chain with its gradient: every forward value is read again."""
     x = y = cg.Var((64, 64), name="x")
     w = cg.Var((64, 64), name="w")
-    for _ in range(9):
+    for _ in range(4):
         y = cg.tanh(y @ w)
     return cg.compile(cg.gradient(cg.sum(y), w), [x, w])
+
+
+@cache
+def least_point(model):
+    """The smallest plan of a model's curve without a budget."""
+    return curve_of(load_model(model), None, "auto").points[-1]
 
 
 def plan(capsys, model, *options):
@@ -57,10 +64,12 @@ def test_a_refusal_names_the_least_budget_which_is_then_met(model, capsys):
     assert [nbytes_of(row) for row in rows if row.startswith(">")] == [least]
 
 
-@pytest.mark.parametrize("model", [IMAGES, TRAINING])
-def test_the_plan_within_the_budget_is_that_of_compile(model):
+# One rung suffices for training: the asked plan is made before any rung, and compared with a search without one.
+@pytest.mark.parametrize("model, rungs", [(IMAGES, RUNGS), (TRAINING, 3)])
+def test_the_plan_within_the_budget_is_that_of_compile(model, rungs, monkeypatch):
+    monkeypatch.setattr("cgraph.cli.curve.RUNGS", rungs)
     found = load_model(model)
-    free, least = found.compiled(budget=None).nbytes, curve_of(found, None, "auto").points[-1].nbytes
+    free, least = found.compiled(budget=None).nbytes, least_point(model).nbytes
     for budget in np.linspace(least, free, 3).astype(int).tolist():
         curve = curve_of(found, budget, "auto")
         want = found.compiled(budget=budget).compiled
@@ -70,7 +79,7 @@ def test_the_plan_within_the_budget_is_that_of_compile(model):
 
 def test_calls_are_those_that_run():
     found = load_model(IMAGES)
-    least = curve_of(found, None, "auto").points[-1].nbytes
+    least = least_point(IMAGES).nbytes
     asked = next(x for x in curve_of(found, least, "auto").points if x.asked)
     before, after = (runs_of(found.compiled(budget=budget).compiled) for budget in (None, least))
     assert asked.calls == after - before > 0
@@ -82,7 +91,7 @@ def runs_of(compiled):
 
 
 def test_images_go_in_bands_and_training_computes_again():
-    bands, again = (curve_of(load_model(model), None, "auto").points[-1] for model in (IMAGES, TRAINING))
+    bands, again = (least_point(model) for model in (IMAGES, TRAINING))
     assert bands.bands > 0 == bands.again
     assert again.again > 0 == again.bands
     assert "in bands" in bands.means
@@ -122,7 +131,7 @@ def test_what_has_no_curve_is_refused(tmp_path, capsys):
 
 def test_the_plan_within_a_budget_is_kept_with_its_bands(tmp_path, capsys):
     kept = tmp_path / "plan.json"
-    least = curve_of(load_model(IMAGES), None, "auto").points[-1].nbytes
+    least = least_point(IMAGES).nbytes
     assert plan(capsys, IMAGES, "--budget", str(least - 1), "--save", str(kept))[0] == 1
     assert not kept.exists()
     assert plan(capsys, IMAGES, "--budget", str(least), "--save", str(kept))[0] == 0

@@ -11,6 +11,7 @@ from cgraph.dtypes.storage import BY_CODE, BY_NAME, StorageDtype
 
 ROOT = Path(__file__).parents[2]
 RECORDS = {name for name, value in vars(storage).items() if isinstance(value, StorageDtype)}
+NAMES = RECORDS | {*BY_NAME}
 FORMATS = ("cgraph/formats/", "nn/models/")  # dtypes that files declare, and the file that a tool writes
 PRODUCTS = {  # of bfloat16, which an instruction multiplies
     *("cgraph/ops/physical/pairs.py", "cgraph/ops/physical/conv.py", "cgraph/kernels/pairs/calls.py"),
@@ -35,7 +36,7 @@ def names_in(tree: ast.Module) -> Iterator[str]:
         match node:
             case ast.Constant(value=str(text)) if text in BY_NAME or text in BY_CODE:
                 yield text
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if name in RECORDS | {*BY_NAME}:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if name in NAMES:
                 yield name
 
 

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from cgraph.formats import allowance
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.graph import OnnxGraphBuilder
+from cgraph.formats.onnx.operators import control
 from cgraph.formats.onnx.split import split_model
 from cgraph.formats.onnx.wire import encode_varint
 from tests.support.hostile import flipped, harmless, refused
@@ -261,7 +263,10 @@ def test_an_attribute_of_another_kind_is_refused(kind, attributes):
     refused(load, model.SerializeToString(), f"in {kind}")
 
 
-def test_a_loop_without_end_is_refused():
+def test_a_loop_without_end_is_refused(monkeypatch):
+    """After a number of iterations, which is the same question for 300 as for the 10,000 that are allowed."""
+    assert control.MOST_TRIPS <= 10_000
+    monkeypatch.setattr(control, "MOST_TRIPS", 300)
     body = helper.make_graph(
         [helper.make_node("Identity", ["c"], ["d"])],
         "body",
@@ -351,7 +356,9 @@ def test_a_shape_of_more_axes_than_numpy_broadcasts_is_refused():
 def test_more_nodes_than_a_file_may_have_are_refused_before_one_is_built(monkeypatch):
     """A node takes a kilobyte, so building as many as are allowed first would take most of the memory."""
     monkeypatch.setattr(OnnxGraphBuilder, "node", lambda *args: pytest.fail("a node is built"))
-    relus = [helper.make_node("Relu", ["x"], [f"v{i}"]) for i in range(60_000)]
+    assert allowance.NODES_AT_LEAST <= 50_000
+    monkeypatch.setattr(allowance, "NODES_AT_LEAST", 5000)
+    relus = [helper.make_node("Relu", ["x"], [f"v{i}"]) for i in range(6000)]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1,)) for name in ("x", "v0")]
     model = helper.make_model(helper.make_graph(relus, "g", ends[:1], ends[1:]))
-    refused(load, model.SerializeToString(), r"would take 60,000 nodes while reading")
+    refused(load, model.SerializeToString(), r"would take 6,000 nodes while reading")

@@ -8,6 +8,7 @@ import gc
 import sys
 import threading
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -175,11 +176,13 @@ def test_an_allocation_that_fails_leaves_nothing_in_between(make, monkeypatch):
     whole_one.outcomes()
     with no_memory(monkeypatch, 0) as counted:
         whole_one.act()
-    for at in range(1, len(counted) + 1):
+    # Kernels of the simulated device allocate hundreds of times in two lines: every 7th of those, others each.
+    for at in (i for i, name in enumerate(counted, 1) if "simulator" not in name or i % 7 == 0):
         scenario = make()
         outcomes = scenario.outcomes()
-        with no_memory(monkeypatch, at), pytest.raises(MemoryError):
+        with no_memory(monkeypatch, at) as made, suppress(MemoryError):
             scenario.act()
+            assert len(made) < at, "an allocation failed, and no exception said so"  # some acts need fewer than others
         scenario.check(outcomes)
         _, whole = scenario.outcomes()
         scenario.act()

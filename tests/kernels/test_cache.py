@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from functools import cache as cached
 from pathlib import Path
 
 import llvmlite.binding as llvm
@@ -275,6 +276,7 @@ KERNELS = Path(cgraph.__file__).parent / "kernels"
 EMITTERS = sorted(KERNELS.glob("*/*emit.py"))
 
 
+@cached
 def modules_named(path: Path) -> set[Path]:
     """The files of ours that a file imports, as Python's own parser sees it."""
     root, names = Path(cgraph.__file__).parent.parent, set()

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,9 +29,9 @@ def is_identity(node: ast.AST) -> bool:
     return node.attr == "triple" or node.attr == "name" and owner.endswith("target")
 
 
-def questions(tree: ast.AST) -> Iterator[int]:
+def questions(nodes: Iterable[ast.AST]) -> Iterator[int]:
     """The lines of comparisons and of methods of text that ask a target's name or a triple."""
-    for node in ast.walk(tree):
+    for node in nodes:
         compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WORDS:
             compared = [node.func.value]
@@ -40,16 +40,16 @@ def questions(tree: ast.AST) -> Iterator[int]:
         yield from (node.lineno for x in compared if is_identity(x))
 
 
-def texts(tree: ast.AST) -> Iterator[ast.Constant]:
-    yield from (x for x in ast.walk(tree) if isinstance(x, ast.Constant) and isinstance(x.value, str))
+def texts(nodes: Iterable[ast.AST]) -> Iterator[ast.Constant]:
+    yield from (x for x in nodes if isinstance(x, ast.Constant) and isinstance(x.value, str))
 
 
 def test_nothing_outside_asks_the_name_of_a_target_or_names_an_instruction():
     wrong = []
     for path in FILES:
-        tree = ast.parse(path.read_text())
-        lines = [*questions(tree)]
-        lines += [x.lineno for x in texts(tree) if x.value in NAMES or INTRINSIC.search(x.value)]
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        lines = [*questions(nodes)]
+        lines += [x.lineno for x in texts(nodes) if x.value in NAMES or INTRINSIC.search(x.value)]
         wrong += [f"{path.relative_to(ROOT)}:{line}" for line in lines]
     assert not wrong
 
@@ -65,4 +65,4 @@ def test_nothing_outside_asks_the_name_of_a_target_or_names_an_instruction():
     ],
 )
 def test_the_search_finds_each_form_of_the_question(line):
-    assert [*questions(ast.parse(line))] == [1]
+    assert [*questions(ast.walk(ast.parse(line)))] == [1]

@@ -8,7 +8,7 @@ import pytest
 import nn
 from cgraph.errors import BudgetError
 
-IMAGE, BATCH, BUDGETS, STEPS = (1, 12, 12), 512, 20, 10
+IMAGE, BATCH, BUDGETS, STEPS = (1, 12, 12), 64, 20, 10
 
 
 def step_within(budget):

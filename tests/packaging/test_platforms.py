@@ -16,14 +16,22 @@ FILES = [
     if path.parent != ROOT / "cgraph/system"
 ]
 SYSTEMS = {"sys.platform", "os.name", "platform.system", "platform.platform", "os.uname"}
+LAST = {name.rpartition(".")[2] for name in SYSTEMS}
 POSIX = {"fcntl", "grp", "pwd", "resource", "termios"}
+
+
+def may_ask(node: ast.AST) -> bool:
+    """An attribute with the last name of a question, or a call of `hasattr`: only these are written out."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in LAST
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "hasattr"
 
 
 def questions(tree: ast.AST) -> list[int]:
     """The lines that ask for the system, that ask what `os` or `mmap` have, or that import a module of POSIX."""
     lines = []
     for node in ast.walk(tree):
-        text = ast.unparse(node) if isinstance(node, ast.Attribute | ast.Call) else ""
+        text = ast.unparse(node) if may_ask(node) else ""
         if text in SYSTEMS or text.startswith(("hasattr(os,", "hasattr(mmap,", "hasattr(signal,")):
             lines.append(node.lineno)
         if isinstance(node, ast.Import) and POSIX & {alias.name for alias in node.names}:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.rematerialise.least_work import least_bytes, least_work
+from cgraph.rematerialise.least_work import LeastWorkSearch, least_bytes, least_work
 from cgraph.rematerialise.reruns import OrderIndex, Reruns, rerun_positions
 from cgraph.schedule.dag import Dag, breadths, least_peak
 from tests.schedule.dags import dags
@@ -199,3 +199,31 @@ def test_a_chain_of_equal_layers_needs_about_twice_the_square_root():
     check_order(problem, order, 14)
     assert layers / 2 < problem.extra(order) <= layers
     assert len(rerun_positions(order)) == problem.extra(order)
+
+
+class Forgetful(LeastWorkSearch):
+    """A search that finds everything out anew."""
+
+    def over(self, order):
+        self.looks -= 1
+        return self.excess(order)
+
+    def nearby(self, order, place):
+        return list(self.relieved(order, place))
+
+    def without(self, order, place):
+        return self.problem.living([*order[:place], *order[place + 1 :]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_search_that_remembers_orders_gives_what_one_that_does_not_gives(seed):
+    problem = training(seed)
+    low, high = least_peak(problem.dag), problem.peak(range(len(problem.cost)))
+    for most in ((2 * low + high) // 3, (low + 2 * high) // 3):
+        remembering, forgetful = (kind(problem, most, 400) for kind in (LeastWorkSearch, Forgetful))
+        for chance in (0.0, 1.0):
+            order = remembering.fitted(list(range(len(problem.cost))), chance)
+            assert order == forgetful.fitted(list(range(len(problem.cost))), chance)
+            if order is not None:
+                assert remembering.improved(order) == forgetful.improved(order)
+        assert remembering.looks == forgetful.looks

@@ -104,14 +104,14 @@ def ends_of_lines(lines: list[tuple[str, int]]) -> list[int]:
 
 @contextmanager
 def no_memory(monkeypatch: Any, at: int):
-    """The allocation of this number, counted from 1, fails; yields a list that grows by each allocation."""
+    """The allocation of this number, counted from 1, fails; yields a list that grows by the file of each allocation."""
     made: list[str] = []
 
     def failing(name: str) -> Callable[..., Any]:
         real = getattr(np, name)
 
         def allocate(*args: Any, **named: Any) -> Any:
-            made.append(name)
+            made.append(sys._getframe(1).f_code.co_filename)
             if len(made) == at:
                 raise MemoryError(f"allocation {at}, of np.{name}")
             return real(*args, **named)

@@ -238,7 +238,7 @@ def test_each_instance_has_a_stream_of_its_own_and_all_are_waited_for(late):
     assert not any(late.waiting.values()), "work that nobody waited for"
 
 
-@pytest.mark.parametrize("each", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [19, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("make", [copied_updates, updates_in_place, first_value])
 def test_an_exception_leaves_all_vars_old_or_all_new(late, make, each):
     """At a line of the engine; the kernels themselves run behind the driver."""
