@@ -66,6 +66,6 @@ def gather_block_quantized(c: Context) -> Node:
     codes = cg.astype(cg.take(Const(table), index, 0), "int32")
     if bits == 4:
         codes = cg.reshape(cg.stack([codes & 15, codes >> 4], -1), (*codes.shape[:-1], 2 * table.shape[1]))
-    zeros = Const(zeros_of(c, table.shape[0], scales.shape[1], bits).op.array.astype("int32"))
+    zeros = cg.astype(zeros_of(c, table.shape[0], scales.shape[1], bits), "int32")
     steps, middles = (cg.repeat(cg.take(v, index, 0), block, -1)[..., : codes.shape[-1]] for v in (scales, zeros))
     return cg.astype(codes - middles, scales.dtype) * steps

@@ -46,8 +46,9 @@ def open_resize(c: Context) -> Array:
         if is_same and (size is not None or (not isinstance(scale, Node) and scale == 1)):
             continue
         steps = float_of(c.limits.steps(c.room(m, [3, 2], axis)))
-        dtype = "float32" if mode == "nearest" else "float64"
-        at = places(c, *(in_dtype(v, dtype) for v in (steps, float_of(n), float_of(m), scale)), coordinates)
+        if mode == "nearest":
+            steps, scale = (in_float32(v) for v in (steps, scale))
+        at = places(c, steps, float_of(n), float_of(m), scale, coordinates)
         x = at_nearest(c, x, axis, at, m) if mode == "nearest" else interpolate(c, x, axis, at, m)
     return x
 
@@ -66,9 +67,9 @@ def float_of(x: Any) -> Any:
     return cg.astype(unwrap(x), "float64") if isinstance(unwrap(x), Node) else float(unwrap(x))
 
 
-def in_dtype(x: Any, dtype: str) -> Any:
-    """Return a node in a dtype, and a number unchanged: nearest elements depend on the rounding of coordinates."""
-    return cg.astype(x, dtype) if isinstance(x, Node) else x
+def in_float32(x: Any) -> Any:
+    """Return a node in float32, and a number unchanged: nearest elements depend on the rounding of coordinates."""
+    return cg.astype(x, "float32") if isinstance(x, Node) else x
 
 
 def rounded(x: Any) -> Any:
