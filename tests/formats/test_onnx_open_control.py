@@ -79,6 +79,30 @@ def test_a_loop_that_has_no_end_is_refused_and_one_that_finds_none_is_said():
         load(raw, maximum={"y": 4}).compile()(x=x_of() * 0)
 
 
+def test_a_loop_of_fixed_states_needs_no_maximum():
+    """Two states, one of them an integer; the number of iterations, or a condition, is known only when run."""
+    body = helper.make_graph(
+        [
+            node("Add", ["v", "one"], ["w"]),
+            node("Cast", ["i"], ["f"], to=1),
+            node("Add", ["w", "f"], ["w2"]),
+            node("Add", ["k", "two"], ["k2"]),
+            node("ReduceSum", ["w2"], ["sum"], keepdims=0),
+            node("Less", ["sum", "limit"], ["goes"]),
+        ],
+        "body",
+        [info("i", "i8", ()), info("c", "?", ()), info("v", "f4", (3,)), info("k", "i8", ())],
+        [info("goes", "?", ()), info("w2", "f4", (3,)), info("k2", "i8", ())],
+    )
+    constants = {"one": np.float32(1), "two": np.int64(2), "zero": np.int64(0)}
+    inputs = {"x": ("f4", (3,)), "limit": ("f4", ()), "n": ("i8", ())}
+    for trips in ("n", ""):
+        raw = open_model([node("Loop", [trips, "", "x", "zero"], ["y", "z"], body=body)], inputs, constants, "y z")
+        given = [(1e9, n) for n in (0, 1, 5)] if trips else []
+        given += [(limit, 12_000) for limit in (-1, 50, 300)]
+        agrees(raw, [{"x": np.ones(3, "f4"), "limit": np.float32(a), "n": np.int64(n)} for a, n in given])
+
+
 GATHERS = {
     "rows": ([node("Gather", ["x", "at"], ["r"])], 0),
     "elements": ([node("Expand", ["at", "three"], ["e"]), node("GatherElements", ["x", "e"], ["r"])], numbers(0)),

@@ -5,9 +5,10 @@ import pytest
 from onnx import helper
 
 from cgraph.errors import FormatError
-from cgraph.formats.onnx.operators.blocks import matmul_n_bits, zeros_of
+from cgraph.formats.onnx.operators.blocks import gather_block_quantized, matmul_n_bits, zeros_of
 from cgraph.ops.leaf import Const, Var
 from tests.support.onnx_context import context, value_of
+from tests.support.onnx_models import assert_equal_results
 from tests.support.tolerance import assert_near
 
 rng = np.random.default_rng(0)
@@ -82,3 +83,25 @@ def test_an_order_of_elements_is_refused_unless_it_is_empty():
     assert matmul_n_bits(
         context(Var((2, 5, K), "float32", "x"), Const(raw), Const(scales), attributes=list(node().attributes.values()))
     ).shape == (2, 5, N)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_rows_of_a_table_in_blocks(bits, has_zeros):
+    pytest.importorskip("onnxruntime")
+    table = rng.integers(0, 256, (10, 40 * bits // 8)).astype("u1")  # two whole blocks and one of 8
+    scales, index = rng.uniform(0.1, 1, (10, 3)).astype("f4"), np.array([[1, 9, 3], [0, -1, 4]])
+    zeros = rng.integers(0, 256, (10, -(-3 * bits // 8))).astype("u1") if has_zeros else None
+    options = {"bits": bits, "block_size": BLOCK, "gather_axis": 0, "quantize_axis": 1}
+    operands = [table, index, scales, zeros] if has_zeros else [table, index, scales]
+    assert_equal_results(
+        "GatherBlockQuantized", operands, (0, 2, 3), domain="com.microsoft", near="float32 sums", **options
+    )
+
+
+def test_other_tables_are_refused():
+    operands = [Const(np.zeros((4, 16), "u1")), Const(np.array([1])), Const(np.ones((4, 1), "f4"))]
+    for options in ({"bits": 2}, {"gather_axis": 1, "quantize_axis": 0}, {"block_size": 0}):
+        attributes = [helper.make_attribute(name, v) for name, v in options.items()]
+        with pytest.raises(FormatError, match="a table .* is not supported"):
+            gather_block_quantized(context(*operands, attributes=attributes))

@@ -312,6 +312,15 @@ def small_tree(**changed) -> bytes:
     return model_of("TreeEnsembleRegressor", X, FLOAT, **given | changed)
 
 
+@pytest.mark.parametrize("targets", [1, 2])
+def test_repeated_weights_of_a_leaf_count_once_if_there_is_one_target(targets):
+    """skl2onnx writes each leaf's number once for each class (decision_leaf)."""
+    changed = {"target_treeids": [0] * 4, "target_nodeids": [2, 1, 1, 2], "target_ids": [0] * 4}
+    model = small_tree(**changed, target_weights=[5.0, 1.0, 2.0, 3.0], n_targets=targets)
+    low, high = (1, 5) if targets == 1 else (3, 8)  # those of onnxruntime
+    np.testing.assert_array_equal(by_cgraph(model, X)[0][:, 0], [high, low, high, high])
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -64,3 +64,17 @@ def test_a_share_of_none_or_all_is_sure(share, want):
     model = load(one("Bernoulli", [("x", FLOAT, (500,))]))
     got = model.compile(engine="reference")(np.full(500, share, "f4"))[0]
     np.testing.assert_array_equal(got, np.full(500, want))
+
+
+def test_classes_are_drawn_as_often_as_their_probabilities_say():
+    shares = np.array([[0.2, 0.3, 0.5, 0], [0.9, 0.1, 0, 0]], "f4")
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(shares)
+    for attributes, dtype in (({}, "int32"), ({"dtype": INT64, "seed": 3.0}, "int64")):
+        model = load(one("Multinomial", [("x", FLOAT, (2, 4))], sample_size=MANY, **attributes))
+        got = model.compile(engine="reference")(logarithms)[0]
+        assert got.shape == (2, MANY) and got.dtype == dtype
+        assert np.abs([np.bincount(row, minlength=4) / MANY for row in got] - shares).max() < 0.02
+    assert drawn("Multinomial", [("x", FLOAT, (2, 4))]).shape == (2, 1)
+    with pytest.raises(FormatError, match="3 axes"):
+        load(one("Multinomial", [("x", FLOAT, (2, 4, 1))]))

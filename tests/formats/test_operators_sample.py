@@ -136,3 +136,16 @@ def test_other_axes_are_refused():
     inputs = [("x", FLOAT, (1, 1, 4)), ("f", FLOAT, (1, 1, 2)), ("o", FLOAT, (1, 2, 3))]
     with pytest.raises(FormatError, match="1 axes besides batch and channels are not supported. Use 2"):
         load(one("DeformConv", inputs))
+
+
+def test_largest_pixels_of_regions():
+    x = numbers(2, 3, 9, 8)
+    rois = [[0, 1, 1, 6, 5], [1, 0, 0, 20, 20], [0, 3, 2, 3, 2], [1, 7.5, 6.5, 2, 2], [1, -3.5, -0.5, 4, 4]]
+    for cells, scale in (([3, 2], 0.7), ([1, 1], 1.0), ([7, 5], 1.3)):
+        options = {"pooled_shape": cells, "spatial_scale": scale}
+        assert_equal_results("MaxRoiPool", [x, np.array(rois, "f4")], **options)
+    beyond = assert_equal_results("MaxRoiPool", [x, np.array([[0, 30, 30, 40, 40]], "f4")], pooled_shape=[2, 2])
+    assert not beyond[0].any()
+    for cells in ([0, 1], [2]):
+        with pytest.raises(FormatError, match="cells"):
+            load(one("MaxRoiPool", [("x", FLOAT, (1, 1, 4, 4)), ("r", FLOAT, (1, 5))], pooled_shape=cells))

@@ -6,7 +6,7 @@ from cgraph.formats.onnx.context import OPERATORS, Importer
 
 FAMILIES = {
     "attention": "Attention RotaryEmbedding LinearAttention CausalConvWithState",
-    "blocks": "com.microsoft.MatMulNBits",
+    "blocks": "com.microsoft.MatMulNBits com.microsoft.GatherBlockQuantized",
     "boxes": "NonMaxSuppression",
     "choice": "Compress NonZero Unique",
     "control": "If Loop ai.onnx.preview.training.Gradient",
@@ -15,6 +15,7 @@ FAMILIES = {
         "com.microsoft.GroupQueryAttention com.microsoft.SkipLayerNormalization "
         "com.microsoft.SkipSimplifiedLayerNormalization com.microsoft.RotaryEmbedding"
     ),
+    "early": "Affine ParametricSoftplus ScaledTanh Scale ImageScaler Crop",
     "encoders": ("com.microsoft.Attention com.microsoft.MultiHeadAttention com.microsoft.EmbedLayerNormalization"),
     "estimators": (
         "ai.onnx.ml.LinearRegressor ai.onnx.ml.LinearClassifier ai.onnx.ml.SVMRegressor ai.onnx.ml.SVMClassifier"
@@ -56,14 +57,14 @@ FAMILIES = {
         "com.microsoft.QLinearMul com.microsoft.QLinearConcat com.microsoft.QLinearGlobalAveragePool "
         "com.microsoft.QLinearLeakyRelu com.microsoft.QLinearSigmoid com.microsoft.QGemm"
     ),
-    "random": "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli",
+    "random": "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial",
     "recurrent": "LSTM GRU RNN",
     "reduce": (
         "ReduceSum ReduceProd ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
         "ReduceLogSumExp ArgMax ArgMin CumSum CumProd"
     ),
     "resize": "Resize Upsample",
-    "sample": "GridSample com.microsoft.GridSample AffineGrid RoiAlign DeformConv",
+    "sample": "GridSample com.microsoft.GridSample AffineGrid RoiAlign MaxRoiPool DeformConv",
     "scans": "Scan",
     "scores": "ai.onnx.ml.ZipMap",
     "sequences": (

@@ -7,6 +7,7 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
+from cgraph.ops.shape import axis_of
 
 
 @operator("com.microsoft.MatMulNBits")
@@ -46,3 +47,25 @@ def product_of_bytes(x: Node, y: Node, scales: Node, zeros: Node) -> Node:
     wide = (cg.expand_dims(v, 2) for v in (scales, zeros))
     floats = cg.reshape(cg.dequantize(y, *wide), (y.shape[0], -1))
     return cg.matmul(x, floats[:, : x.shape[-1]].T)
+
+
+@operator("com.microsoft.GatherBlockQuantized")
+def gather_block_quantized(c: Context) -> Node:
+    """Import GatherBlockQuantized: rows of a table of bytes, or of two numbers of 4 bits each, as floats."""
+    table, scales, block = c.constant(0), c[2], c.attribute("block_size", 128)
+    bits = c.attribute("bits", 4)
+    axes = [
+        axis_of(c.attribute(name, default), table.ndim) for name, default in (("gather_axis", 0), ("quantize_axis", 1))
+    ]
+    if table.ndim != 2 or table.dtype != np.uint8 or bits not in (4, 8) or axes != [0, 1] or block < 1:
+        raise FormatError(
+            f"a table {list(table.shape)} of {table.dtype} with {bits} bits is not supported. Use rows of bytes with "
+            "4 or 8 bits, gather_axis 0 and quantize_axis 1"
+        )
+    index = c.limits.positions(cg.astype(c[1], "int64"), table.shape[0])
+    codes = cg.astype(cg.take(Const(table), index, 0), "int32")
+    if bits == 4:
+        codes = cg.reshape(cg.stack([codes & 15, codes >> 4], -1), (*codes.shape[:-1], 2 * table.shape[1]))
+    zeros = cg.astype(zeros_of(c, table.shape[0], scales.shape[1], bits), "int32")
+    steps, middles = (cg.repeat(cg.take(v, index, 0), block, -1)[..., : codes.shape[-1]] for v in (scales, zeros))
+    return cg.astype(codes - middles, scales.dtype) * steps

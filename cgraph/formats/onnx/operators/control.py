@@ -114,16 +114,28 @@ def loop(c: Context) -> tuple[Value, ...]:
 
 def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:
     """Import a loop of as many iterations as a run needs: built once, or else unrolled."""
-    most = c.room(turns.trips, [0]) if turns.trips is not None else c.maximum
+    most = most_turns(c, turns)
     c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
-    if most > MOST_TRIPS:
-        raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written[:1])
-    if turns.number == 0:
-        growing = [i for i in growing_states(turns.body) if has_rows(turns.state[i])]
-        counted = counted_loop(c, turns.body, turns.trips, turns.state, growing, int(most))
+    if turns.number == 0 or most is None:  # from its start on
+        first = Turns(c)
+        growing = [i for i in growing_states(first.body) if has_rows(first.state[i])]
+        counted = counted_loop(c, first.body, first.trips, first.state, growing, most)
         if counted is not None:
             return counted
-    return unrolled_loop(c, turns, int(most))
+    if most is not None:
+        return unrolled_loop(c, turns, most)
+    if turns.trips is not None:
+        c.room(turns.trips, [0])
+    raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written[:1])
+
+
+def most_turns(c: Context, turns: Turns) -> int | None:
+    """Return the maximum number of iterations; None if nothing bounds it to those that can be unrolled."""
+    trips = turns.trips
+    bound = np.inf if trips is None else trips.high if isinstance(trips, Size) else trips
+    if min(bound, c.maximum) > MOST_TRIPS:
+        return None
+    return int(c.maximum if trips is None else c.room(trips, [0]))
 
 
 def unrolled_loop(c: Context, turns: Turns, most: int) -> tuple[Value, ...]:

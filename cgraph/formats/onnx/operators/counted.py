@@ -41,17 +41,18 @@ class Round(Record, eq=False):
 
 
 def counted_loop(
-    c: Context, body: Any, trips: Length | None, state: Sequence[Value], growing: Sequence[int], most: int
+    c: Context, body: Any, trips: Length | None, state: Sequence[Value], growing: Sequence[int], most: int | None
 ) -> tuple[Value, ...] | None:
-    """Import a Loop of at most `most` rounds; None if its body cannot be built once.
+    """Import a Loop of at most `most` rounds (None: any number); None if its body cannot be built once.
 
     Its states, and what it collects, must have fixed shapes; states in `growing` are arrays to which rows are appended.
+    Rows are kept for `most` rounds, so a Loop of any number of rounds must keep none.
     """
     going = c.get(1, Const(np.array(True)))
-    one = round_of(c, body, state, growing, going, most) if most else None
-    if one is None:
+    one = round_of(c, body, state, growing, going, most) if most != 0 else None
+    if one is None or (most is None and one.blocks):
         return None
-    stacked = [Var((most * x.shape[0], *x.shape[1:]), x.dtype) for x in one.blocks]
+    stacked = [Var(((most or 0) * x.shape[0], *x.shape[1:]), x.dtype) for x in one.blocks]
     conditions = [Var((), "bool") for _ in one.checks]
     names = [one.number, one.going, *one.names, *stacked, *conditions]
     goes = cg.reshape(one.going, ())
@@ -65,20 +66,28 @@ def counted_loop(
     rounds, last_going, *last = loop_while(test, names, after, start, most)  # type: ignore[arg-type]
     for holds, check in zip(last[len(last) - len(conditions) :], one.checks):
         c.limits.check(holds, check.text)
-    if trips is None:
+    if trips is None and most is not None:
         ended = cg.logical_not(cg.reshape(last_going, ()))
         c.limits.check(ended, f"{c.unequal}: the loop has not ended after {most} turns")
-    return results_of(c, state, growing, cg.clip(rounds, 0, most), last[: len(last) - len(conditions)], one.blocks)
+    return results_of(
+        c,
+        state,
+        growing,
+        rounds if most is None else cg.clip(rounds, 0, most),
+        last[: len(last) - len(conditions)],
+        one.blocks,
+    )
 
 
 def round_of(
-    c: Context, body: Any, state: Sequence[Value], growing: Sequence[int], going: Node, most: int
+    c: Context, body: Any, state: Sequence[Value], growing: Sequence[int], going: Node, most: int | None
 ) -> Round | None:
     """Build one round; None if its values have no fixed shapes, or if it needs a state that is known now."""
     if not all(isinstance(x, Node) for x in state):
         return None
     number, condition = Var((), "int64"), Var(going.shape, going.dtype)
-    c.limits.at_most(number, most - 1)
+    if most is not None:
+        c.limits.at_most(number, most - 1)
     values = [x[:0] if i in growing else Var(x.shape, x.dtype) for i, x in enumerate(state)]  # type: ignore[union-attr, index]
     first = len(c.limits.checks)
     try:
@@ -118,7 +127,7 @@ def results_of(
 
 
 def loop_while(
-    p: Node, names: Sequence[Var], after: Sequence[Node], start: Sequence[Node], maximum: int
+    p: Node, names: Sequence[Var], after: Sequence[Node], start: Sequence[Node], maximum: int | None
 ) -> tuple[Node, ...]:
     """Return the last state of a loop from `start` on: while `p` holds, the state `names` becomes `after`."""
     closed = close(names, [p, *after])

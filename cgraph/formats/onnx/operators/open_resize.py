@@ -41,11 +41,13 @@ def open_resize(c: Context) -> Array:
     for i, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
         n = unwrap(lengths_of(x)[axis])
         scale = float_of(size) / float_of(n) if size is not None else factor(c, i)
-        m = size if size is not None else as_length(c, cg.astype(cg.floor(float_of(n) * scale), "int64"))
+        m = size if size is not None else as_length(c, cg.astype(cg.floor(rounded(float_of(n) * scale)), "int64"))
         is_same = m is n if isinstance(m, Node) or isinstance(n, Node) else m == n
         if is_same and (size is not None or (not isinstance(scale, Node) and scale == 1)):
             continue
         steps = float_of(c.limits.steps(c.room(m, [3, 2], axis)))
+        if mode == "nearest":
+            steps, scale = (in_float32(v) for v in (steps, scale))
         at = places(c, steps, float_of(n), float_of(m), scale, coordinates)
         x = at_nearest(c, x, axis, at, m) if mode == "nearest" else interpolate(c, x, axis, at, m)
     return x
@@ -63,6 +65,16 @@ def require_constant(c: Context, what: str) -> UnknownError:
 def float_of(x: Any) -> Any:
     """Return a length, number or node as float64."""
     return cg.astype(unwrap(x), "float64") if isinstance(unwrap(x), Node) else float(unwrap(x))
+
+
+def in_float32(x: Any) -> Any:
+    """Return a node in float32, and a number unchanged: nearest elements depend on the rounding of coordinates."""
+    return cg.astype(x, "float32") if isinstance(x, Node) else x
+
+
+def rounded(x: Any) -> Any:
+    """Round a float64 to float32, as `changes` does for fixed sizes."""
+    return cg.astype(cg.astype(x, "float32"), "float64")
 
 
 def factor(c: Context, i: int) -> Any:

@@ -33,14 +33,14 @@ class Axis(Record):
     start: float = 0.0
     end: float = 1.0
 
-    def places(self, mode: str) -> np.ndarray:
-        """Return the coordinate of each result in the operand. Source: ONNX operator Resize."""
-        i = np.arange(self.m, dtype=np.float64)
+    def places(self, mode: str, dtype: str = "float64") -> np.ndarray:
+        """Return the coordinate of each result in the operand, computed in `dtype`. Source: ONNX operator Resize."""
+        i, scale = np.arange(self.m, dtype=dtype), np.dtype(dtype).type(self.scale)
         if mode == "align_corners":
-            last = self.n * self.scale - 1
+            last = self.n * scale - 1
             return i * (self.n - 1) / last if self.m > 1 else i * 0
         if mode == "asymmetric":
-            return i / self.scale
+            return i / scale
         if mode == "tf_crop_and_resize":
             if self.m == 1:
                 return np.full(1, 0.5 * (self.start + self.end) * (self.n - 1))
@@ -51,8 +51,8 @@ class Axis(Record):
             raise FormatError(f"coordinates {mode!r} are not supported. Use half_pixel, align_corners or asymmetric")
         shift = 0.0
         if mode == "half_pixel_symmetric":
-            shift = self.n / 2 * (1 - self.m / (self.n * self.scale))
-        return shift + (i + 0.5) / self.scale - 0.5
+            shift = self.n / 2 * (1 - self.m / (self.n * scale))
+        return shift + (i + 0.5) / scale - 0.5
 
 
 def nearest(places: np.ndarray, mode: str) -> np.ndarray:
@@ -153,7 +153,7 @@ def resize_image(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coor
     dtype = x.dtype
     y = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")
     for a, axis in zip(axes, changed_axes, strict=True):
-        places = axis.places(coordinates)
+        places = axis.places(coordinates, "float32" if mode == "nearest" else "float64")
         if rounding:
             index = np.clip(nearest(places, rounding), 0, axis.n - 1)[:, None] if mode == "nearest" else None
             pair = (index, np.ones(index.shape)) if index is not None else taps(c, axis, places, mode)
@@ -183,11 +183,23 @@ def resize_by_op(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordina
     if coordinates == "align_corners" and any(a.n * a.scale != a.m for a in (rows, columns)):
         return None
     way = rounding or c.attribute("nearest_mode", "round_prefer_floor")
+    if mode == "nearest" and any(depends_on_rounding(a, coordinates, way) for a in (rows, columns)):
+        return None
     return cg.resize(x, (rows.m, columns.m), mode, coordinates, way, (rows.scale, columns.scale))
 
 
+def depends_on_rounding(axis: Axis, coordinates: str, rounding: str) -> bool:
+    """Return whether coordinates in float32, as in onnxruntime, have other nearest elements than those in float64."""
+    wide, narrow = (axis.places(coordinates, dtype) for dtype in ("float64", "float32"))
+    return not np.array_equal(nearest(wide, rounding), nearest(narrow, rounding))
+
+
 def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, coordinates: str) -> list[Axis]:
-    """Return the resizing of each axis, from scales or sizes."""
+    """Return the resizing of each axis, from scales or sizes.
+
+    The product of a length and a scale is rounded to float32 before it is cut: 10 elements become 23 by the nearest
+    float32 to 2.3, which is below it.
+    """
     region = [0.0] * len(axes) + [1.0] * len(axes)
     if coordinates == "tf_crop_and_resize" and c.value(1) is not None:
         region = c.constant(1).tolist()
@@ -205,7 +217,8 @@ def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, c
     if any(s <= 0 for s in scales):
         raise FormatError(f"scales are {scales}; they must be above 0")
     if coordinates == "tf_crop_and_resize":
-        targets = [floor(n * (e - s) * f) for n, f, s, e in zip(lengths, scales, starts, ends, strict=True)]
+        parts = [np.float32(e) - np.float32(s) for s, e in zip(starts, ends)]
+        targets = [floor(np.float32(f) * part * n) for n, f, part in zip(lengths, scales, parts, strict=True)]
     else:
-        targets = [floor(n * f) for n, f in zip(lengths, scales, strict=True)]
+        targets = [floor(np.float32(n) * np.float32(f)) for n, f in zip(lengths, scales, strict=True)]
     return [Axis(*v) for v in zip(lengths, targets, scales, starts, ends)]

@@ -1,4 +1,4 @@
-"""Importers of operators that interpolate images: GridSample, AffineGrid, RoiAlign, DeformConv."""
+"""Importers of operators that interpolate images: GridSample, AffineGrid, regions, DeformConv."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -184,6 +184,41 @@ def roi_taps(at: Node, n: int) -> list[tuple[Node, Node]]:
     t = at - low
     whole = cg.astype(low, "int64")
     return [(whole, (1.0 - t) * inside), (cg.minimum(whole + 1, n - 1), t * inside)]
+
+
+@operator("MaxRoiPool")
+@samples(1)
+def max_roi_pool(c: Context) -> Node:
+    """Import MaxRoiPool: of each region ``[image, x1, y1, x2, y2]`` the largest pixel of each cell; 0 of none.
+
+    Source: Girshick 2015, arXiv:1504.08083; corners are rounded to pixels, and cells overlap.
+    """
+    x, rois = c[0], c[1]
+    cells = c.required("pooled_shape")
+    if x.ndim != 4 or len(cells) != 2 or min(cells) < 1:
+        raise FormatError(f"cells {cells} of {x.ndim - 2} axes are not supported. Use two numbers above 0, and images")
+    c.spend(nbytes=64 * sum(cells), nodes=8 * sum(cells))
+    corners = rois[:, 1:] * c.attribute("spatial_scale", 1.0)
+    corners = cg.sign(corners) * cg.floor(cg.abs(corners) + 0.5)  # halves away from 0
+    image = cg.take(x, c.limits.positions(cg.astype(rois[:, 0], "int64"), x.shape[0]), 0)
+    for axis, count in zip((3, 2), reversed(cells)):
+        first, last = corners[:, 3 - axis], corners[:, 5 - axis]
+        image = largest_of_cells(image, axis, first, last, count)
+    return cg.where(cg.equal(image, -np.inf), cg.zeros_like(image), image)
+
+
+def largest_of_cells(image: Node, axis: int, first: Node, last: Node, count: int) -> Node:
+    """Return the largest elements of `count` cells between two places of each image along an axis."""
+    at = np.arange(image.shape[axis])
+    length = cg.maximum(last - first + 1.0, 1.0) / float(count)
+    sides = [-1, *(image.shape[axis] if i == axis else 1 for i in (1, 2, 3))]
+    parts = []
+    for i in range(count):
+        low, high = cg.floor(length * float(i)) + first, cg.ceil(length * float(i + 1)) + first
+        inside = cg.logical_and(cg.expand_dims(low, 1) <= at, cg.expand_dims(high, 1) > at)
+        masked = cg.where(cg.reshape(inside, sides), image, -np.inf)
+        parts.append(cg.max(masked, axis, keepdims=True))
+    return cg.concat(parts, axis)
 
 
 @operator("DeformConv")

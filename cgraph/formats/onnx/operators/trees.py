@@ -230,6 +230,9 @@ def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray,
     if np.any(rows < 0):
         first = int(np.argmax(rows < 0))
         raise FormatError(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which does not exist")
+    if kind == "target" and targets == 1 and len(rows) == len(ids) == len(weights):
+        rows, first_weights = np.unique(rows, return_index=True)  # onnxruntime reads the first weight of a leaf alone
+        ids, weights = ids[first_weights], weights[first_weights]
     return forest, weight_table(c, forest, rows, ids, weights, targets), ids
 
 

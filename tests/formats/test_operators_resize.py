@@ -1,0 +1,50 @@
+"""Resize by factors that float32 cannot hold: lengths and nearest elements are those of onnxruntime."""
+
+import numpy as np
+import pytest
+
+from cgraph.formats.onnx.operators.resize import Axis, depends_on_rounding
+from tests.support.onnx_models import assert_equal_results
+from tests.support.onnx_open import agrees, node, open_model
+
+pytest.importorskip("onnxruntime")
+rng = np.random.default_rng(0)
+COORDINATES = ["half_pixel", "pytorch_half_pixel", "asymmetric"]
+NEAREST = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+FACTORS = [(2.3, 0.45), (0.7, 1.1), (1.7, 0.1), (0.35, 1 / 3), (1.15, 0.6), (2.7, 3.3)]
+
+
+@pytest.mark.parametrize("factors", FACTORS)
+@pytest.mark.parametrize("coordinates", COORDINATES)
+def test_lengths_and_nearest_elements(factors, coordinates):
+    scales = np.array([1, 1, *factors], "f4")
+    for shape in ((1, 2, 10, 20), (2, 1, 20, 30)):
+        x = rng.standard_normal(shape).astype("f4")
+        for way in NEAREST:
+            options = {"coordinate_transformation_mode": coordinates, "nearest_mode": way}
+            assert_equal_results("Resize", [x, None, scales], (2,), opset=19, mode="nearest", **options)
+        for mode in ("linear", "cubic"):
+            options = {"mode": mode, "coordinate_transformation_mode": coordinates, "near": "float32 small networks"}
+            assert_equal_results("Resize", [x, None, scales], (2,), opset=19, **options)
+
+
+def test_factors_that_a_run_decides_cut_lengths_alike():
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    raw = open_model(
+        [node("Resize", ["x", "", "f"], ["y"], **attributes)], {"x": ("f4", (1, 1, 10, 20)), "f": ("f4", (4,))}
+    )
+    x = rng.standard_normal((1, 1, 10, 20)).astype("f4")
+    agrees(raw, [{"x": x, "f": np.array([1, 1, *f], "f4")} for f in FACTORS], {"f": 4})
+
+
+def test_older_files_cut_lengths_alike():
+    x = rng.standard_normal((1, 2, 10, 20)).astype("f4")
+    for mode in ("nearest", "linear"):
+        scales = np.array([1, 1, 2.3, 1.1], "f4")
+        assert_equal_results("Upsample", [x, scales], (1,), opset=9, mode=mode)
+        assert_equal_results("Resize", [x, scales], (1,), opset=10, mode=mode)
+
+
+def test_the_op_is_left_where_rounding_decides():
+    assert depends_on_rounding(Axis(20, 6, float(np.float32(0.3))), "asymmetric", "floor")
+    assert not depends_on_rounding(Axis(20, 40, 2.0), "asymmetric", "floor")
