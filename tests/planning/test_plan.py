@@ -50,6 +50,20 @@ def test_vars_swap_their_values_by_update_edges():
         assert x.value.tolist() == [first] * 4 and y.value.tolist() == [second] * 4
 
 
+@pytest.mark.parametrize("copy", [True, False])
+def test_an_update_edge_to_an_input_leaves_the_callers_array(copy):
+    x, y = cg.Var((4,), name="x"), cg.Var((4,), name="y")
+    y.assign(np.zeros(4, "f4"))
+    step = cg.compile([cg.sum(x) + cg.sum(y)], [x], {x: cg.cumsum(x * 2, 0), y: cg.cumsum(y + x, 0)})
+    array = np.arange(1, 5, dtype="f4")
+    kept = y.value.copy()
+    for total in (10, 30):
+        assert step(array, copy=copy)[0] == total
+        assert array.tolist() == [1, 2, 3, 4] and x.value.tolist() == [2, 6, 12, 20]
+        assert y.value.tolist() == np.cumsum(kept + array).tolist()
+        kept = y.value.copy()
+
+
 def test_outputs_and_sources_stay_apart_in_their_order():
     a, b = cg.Var((3,), name="a"), cg.Var((3,), name="b")
     compiled = planned(a + 1, b * 2, updates={b: cg.cumsum(a, 0), a: cg.cumprod(b, 0)})
