@@ -12,6 +12,7 @@ from cgraph.memory.auto import auto
 from cgraph.memory.layout import NodeFacts
 from cgraph.memory.problem import Plan, Problem
 from cgraph.ops.loop import Body
+from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
 from cgraph.planning import plan as planning
 from cgraph.planning.options import CompileOptions, PlanSettings, Request
@@ -148,6 +149,21 @@ def test_a_round_of_a_loop_writes_only_the_state_that_changes():
     assert [x for x, _ in compiled.updates] == [state] and len(compiled.ys) == 1
     assert compiled.nbytes == compiled.plan.nbytes > 0
     assert compiled.steps[-1].node in (*compiled.plan.outputs, *compiled.plan.sources)
+
+
+def test_each_region_in_bands_is_checked(monkeypatch):
+    """A product of all pixels lies between two chains of convolutions, so no region can contain both."""
+    x = cg.Var((1, 8, 32, 32), name="x")
+    y, filters = x, np.full((8, 8, 3, 3), 0.1, "f4")
+    for _ in range(2):
+        for _ in range(3):
+            y = cg.relu(cg.conv2d(y, filters, pad=1))
+        y = cg.reshape(cg.softmax(cg.reshape(y, (1, -1))), y.shape)
+    checked = []
+    monkeypatch.setattr(planning, "check_stream", lambda node, target: checked.append(node))
+    compiled = cg.compile(cg.sum(y), [x], bands=32).compiled
+    regions = [node for node in compiled.layout.steps if isinstance(node.op, Stream)]
+    assert len(regions) > 1 and checked == regions
 
 
 def test_workspaces_are_replayed_too(monkeypatch):
