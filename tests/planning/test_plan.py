@@ -175,3 +175,13 @@ def test_workspaces_are_replayed_too(monkeypatch):
     ((*_, workspaces, nbytes, _, _),) = calls
     (index,) = compiled.layout.workspace_of.values()
     assert workspaces == {y: compiled.usage.offset(compiled.plan, index)} and nbytes == compiled.nbytes
+
+
+@pytest.mark.parametrize("make", [cg.tanh, cg.cumsum, lambda v: cg.sort(v, 0), lambda v: v @ v.T])
+def test_equal_ops_on_operands_of_other_shapes_and_dtypes_in_one_graph(make):
+    rng = np.random.default_rng(0)
+    inputs = [cg.Var(shape, dtype) for shape in ((5, 6), (6, 5), (5, 6)) for dtype in ("float32", "float64")]
+    arrays = [rng.normal(size=x.shape).astype(x.dtype) for x in inputs]
+    together = cg.compile([make(x) for x in inputs], inputs)(*arrays)
+    for x, array, y in zip(inputs, arrays, together):
+        np.testing.assert_array_equal(y, cg.compile(make(x), [x])(array), strict=True)
