@@ -53,7 +53,9 @@ def test_the_manifest_of_several_runs_has_the_errors_and_the_largest_arena_of_al
     later = tuple(replace(row, label=row.label + 1) for row in program.rows)
     runs = [
         replace(program, suffix="_4"),
-        replace(program, suffix="_9", rows=later, labels=("", *program.labels), arena_nbytes=program.arena_nbytes + 640),
+        replace(
+            program, suffix="_9", rows=later, labels=("", *program.labels), arena_nbytes=program.arena_nbytes + 640
+        ),
     ]
     errors = dict(sorted((runs[0].errors | runs[1].errors).items()))
     assert len(runs[0].errors) == len(runs[1].errors) == 1 and len(errors) == 2
