@@ -67,6 +67,20 @@ def test_an_array_is_itself_unless_its_dtype_changes_or_a_copy_is_asked_for():
         xp.asarray(x, dtype=xp.float32, copy=False)
 
 
+def test_a_copy_keeps_its_numbers_when_the_memory_of_the_original_is_written():
+    x = xp.asarray([1.5, -2.5])
+    copies = [
+        xp.asarray(x, copy=True), xp.astype(x, xp.float64), xp.astype(x, xp.float32),
+        xp.asarray(x, dtype=xp.complex128), xp.from_dlpack(x, copy=True),
+    ]  # fmt: skip
+    shown = np.from_dlpack(x)
+    for y in copies:
+        assert not np.shares_memory(np.asarray(y), shown)
+    shown[:] = 7
+    for y in copies:
+        assert np.asarray(y).tolist() == [1.5, -2.5]
+
+
 def test_another_device_is_an_error_of_every_function():
     x = xp.asarray([1.0])
     calls = [

@@ -1,9 +1,12 @@
 """Plans with regions in bands: the cheapest that fits, the smallest, sizes of bands, and streamed rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.budget.bands import fit_bands as bands
 from cgraph.budget.bands.fit_bands import FREE_ROWS, fit_bands, fit_row_streams, regional, search_of
 from cgraph.budget.bands.regions import PIXELS
 from cgraph.budget.bands.streamed_rows import by_rows
@@ -120,3 +123,19 @@ def test_streamed_rows_have_the_largest_bands_that_fit():
         sizes.append(rows_of(choice))
         assert choice[1].nbytes <= nbytes or rows_of(choice) == 1
     assert sizes[0] == 64 and sizes[1] >= 16 and sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
+
+
+@pytest.mark.parametrize("others, want", [((), 90), ((85, 70, 75), 70), ((95,), 90), ((120,), 90)])
+def test_where_the_cheapest_plan_is_beyond_the_budget_the_smallest_of_all_searches_counts(monkeypatch, others, want):
+    """A search's estimate may fit in the budget where its plan does not: then its other ways to count are tried."""
+
+    def choice(nbytes: int):
+        return None, SimpleNamespace(nbytes=nbytes)
+
+    searches = [SimpleNamespace(plan=nbytes) for nbytes in others]
+    first = SimpleNamespace(least=50, plan=90, others=lambda most: searches)
+    first.fresh = lambda: first
+    monkeypatch.setattr(bands, "cheapest", lambda whole, nbytes, search, planner: choice(95))
+    monkeypatch.setattr(bands, "least_of", lambda whole, search, planner: choice(search.plan))
+    assert fit_bands(choice(100), 80, None, None, first)[1].nbytes == want
+    assert fit_bands(choice(60), 80, None, None, first)[1].nbytes == 60, "the plan without bands"

@@ -91,3 +91,16 @@ def test_results_are_copies_and_numbers_are_scalars():
     assert first is not arrays[0] and first.tolist() == [0, 1, 2] and type(second) is np.int64
     (only,) = results_reader(arrays[:1], ())(())
     assert only.flags.owndata and only.tolist() == [0, 1, 2]
+
+
+def test_outputs_that_show_an_input_are_copies_of_the_callers_array():
+    x = cg.Var(SHAPE, name="x")
+    function = cg.compile([cg.reshape(x, (4, 3)), x[:, 1:], x * 2, x[1, 2], x], [x])
+    for call in (function.run_directly, lambda arrays: function(*arrays)):
+        array = value(1)
+        results = call((array,))
+        want = [x.copy() for x in results]
+        assert not any(np.shares_memory(x, array) for x in results)
+        array[...] = 7
+        for x, y in zip(results, want):
+            np.testing.assert_array_equal(x, y)

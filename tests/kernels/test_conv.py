@@ -78,7 +78,7 @@ def check(
     assert packed.nbytes == shape.weights_nbytes
     lowered = conv_calls(
         shape, out, source, Pointer(packed),
-        Epilogue(Pointer(pack_bias(shape, bias)), laned(residual, shape.lanes, (0, 1, 1, 0)), activation),
+        Epilogue(Pointer(pack_bias(shape, bias)), laned(residual, shape.lanes, (0, 1, 1, 2)), activation),
         workspace(conv_nbytes(shape, n)),
     )  # fmt: skip
     run(lowered.calls, target, order)

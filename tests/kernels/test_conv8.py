@@ -133,7 +133,7 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
     lowered = calls(
         shape, out, framed(x, shape.source_lanes, halo8(shape, window), zero),
         ByteWeights(*map(Pointer, arrays)), result,
-        laned(residual, shape.lanes, (0, 1, 1, 0)) if added else None,
+        laned(residual, shape.lanes, (0, 1, 1, 2)) if added else None,
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
     np.testing.assert_array_equal(plain(out), meaning(sums, scale, result, residual))

@@ -9,7 +9,7 @@ from cgraph.kernels.depthwise8.emit import Tile, shifts_of
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.window import Window
-from tests.kernels.test_conv8 import FORMS, RESULTS, SAME, check, form
+from tests.kernels.test_conv8 import FORMS, JOINS, RESULTS, SAME, check, form
 from tests.support.images import laned
 from tests.support.kernels import ORDERS, TARGETS
 
@@ -33,6 +33,13 @@ def test_a_filter_for_each_channel(window, name):
             check((2, c, h, w, c, window, c), form(name), added=True, result=RESULTS["twice"])
             check((2, c, h, w, c, window, c), form(name), result=Result("u1", 120, fixed="twice"))
             check((2, c, h, w, c, window, c), form(name), result=Result("u1", 9, 9, fixed="once", bounded=True))
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("join", JOINS.values(), ids=JOINS.keys())
+def test_a_residual_whose_rows_are_longer_than_those_of_the_result(join, name):
+    for window in (SAME, Window((7, 4), (1, 2), (3, 1, 3, 2))):
+        check((2, 21, 9, 17, 21, window, 21), form(name), Result("u1", 7, 0, 255, join), added=True)
 
 
 def test_tiles_of_processors_without_vectors_repeat_few_pixels():

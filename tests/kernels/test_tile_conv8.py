@@ -62,7 +62,7 @@ def check(size, target, result=BYTES, lanes=LANES, beside_lanes=0, n=1, is_plain
     sums = conv64(x.astype("i8") - zero, f, window).astype("i8") + bias[:, None, None]
     start = (bias - zero * f.astype("i8").sum((1, 2, 3))).astype("i4")
     residual = rng.integers(0, 256, sums.shape).astype("u1") if beside_lanes else None
-    beside = None if residual is None else laned(residual, beside_lanes, (1, 0, 2, 1) if in_place else (0, 1, 1, 0))
+    beside = None if residual is None else laned(residual, beside_lanes, (1, 0, 2, 1) if in_place else (0, 1, 1, 2))
     out = beside if in_place else empty_laned_of(sums.shape, lanes, result.dtype, (1, 0, 2, 1))
     before = buffer(out).copy()
     numbers = ByteWeights(*map(Pointer, (packed, pack_columns(layer.size, start), pack_columns(layer.size, scale))))

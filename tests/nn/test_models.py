@@ -57,6 +57,16 @@ def test_every_weight_of_a_network_gets_a_gradient(name):
         assert reaches(g, scores), f"{x.name} has no path to the loss"
 
 
+@pytest.mark.parametrize("name", [*PUBLISHED, "deeplab_v3", "posenet", "blazeface", "lstm_text", "gpt", "llama"])
+def test_every_layer_of_a_network_knows_the_mode(name):
+    """Training updates the statistics of every norm, and inference those of none."""
+    model = getattr(models, name)(None)
+    others = set(model.variables().values()) - set(model.parameters().values())
+    for mode in (Mode(training=True), Mode()):
+        built(model, 2, mode)
+        assert set(mode.updates) - {mode.key} == (others if mode.training else set())
+
+
 def reaches(g: cg.Node, scores: cg.Node) -> bool:
     """Does a gradient depend on the result? A weight that the loss does not use has a gradient of constant zeros."""
     waiting, seen = [g], set()

@@ -35,6 +35,14 @@ def test_the_value_itself_may_be_among_the_nodes():
     assert gradients(node * x, x).tolist() == [2 * 3 + 2]
 
 
+def test_the_value_and_the_nodes_may_be_arrays_and_numbers():
+    x, number = float64([2.0]), 4.0
+    array = np.array([5.0])
+    node = cg.custom_gradient(array, [array, x, number, [6.0]], lambda g: [g, g * 3, cg.sum(g), g])
+    assert [y.shape for y in node.operands] == [(1,), (1,), (1,), (), (1,)] and computed(node).tolist() == [5]
+    assert [computed(y).item() for y in node.operands[1:]] == [5, 2, 4, 6]
+
+
 def test_what_backward_returns_has_the_specs_of_the_nodes():
     x, w = cg.Var((2,), "float64"), cg.Var((3,), "float64")
     for backward, got in (

@@ -81,3 +81,9 @@ def test_unknown_names_are_refused_with_the_names_there():
     check_names(["a"], ["a", "b"], "skip")
     with pytest.raises(GraphError, match="skip has 'c', which is not a layer of this graph. Use names of a, b"):
         check_names(["a", "c"], ["a", "b"], "skip")
+
+
+@pytest.mark.parametrize("name", ["", "conv", "onv1", "conv1, conv2", ", ", "conv1 ", "CONV1", "conv11"])
+def test_a_part_of_a_name_several_names_and_other_letters_are_no_name(name):
+    with pytest.raises(GraphError, match="Use names of conv1, conv2"):
+        check_names([name], ["conv1", "conv2"], "skip")

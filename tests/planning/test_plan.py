@@ -12,6 +12,7 @@ from cgraph.memory.auto import auto
 from cgraph.memory.layout import NodeFacts
 from cgraph.memory.problem import Plan, Problem
 from cgraph.ops.loop import Body
+from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
 from cgraph.planning import plan as planning
 from cgraph.planning.options import CompileOptions, PlanSettings, Request
@@ -48,6 +49,20 @@ def test_vars_swap_their_values_by_update_edges():
     for first, second in ((2, 1), (1, 2)):
         np.testing.assert_array_equal(swap()[0], [3] * 4)
         assert x.value.tolist() == [first] * 4 and y.value.tolist() == [second] * 4
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_an_update_edge_to_an_input_leaves_the_callers_array(copy):
+    x, y = cg.Var((4,), name="x"), cg.Var((4,), name="y")
+    y.assign(np.zeros(4, "f4"))
+    step = cg.compile([cg.sum(x) + cg.sum(y)], [x], {x: cg.cumsum(x * 2, 0), y: cg.cumsum(y + x, 0)})
+    array = np.arange(1, 5, dtype="f4")
+    kept = y.value.copy()
+    for total in (10, 30):
+        assert step(array, copy=copy)[0] == total
+        assert array.tolist() == [1, 2, 3, 4] and x.value.tolist() == [2, 6, 12, 20]
+        assert y.value.tolist() == np.cumsum(kept + array).tolist()
+        kept = y.value.copy()
 
 
 def test_outputs_and_sources_stay_apart_in_their_order():
@@ -136,6 +151,21 @@ def test_a_round_of_a_loop_writes_only_the_state_that_changes():
     assert compiled.steps[-1].node in (*compiled.plan.outputs, *compiled.plan.sources)
 
 
+def test_each_region_in_bands_is_checked(monkeypatch):
+    """A product of all pixels lies between two chains of convolutions, so no region can contain both."""
+    x = cg.Var((1, 8, 32, 32), name="x")
+    y, filters = x, np.full((8, 8, 3, 3), 0.1, "f4")
+    for _ in range(2):
+        for _ in range(3):
+            y = cg.relu(cg.conv2d(y, filters, pad=1))
+        y = cg.reshape(cg.softmax(cg.reshape(y, (1, -1))), y.shape)
+    checked = []
+    monkeypatch.setattr(planning, "check_stream", lambda node, target: checked.append(node))
+    compiled = cg.compile(cg.sum(y), [x], bands=32).compiled
+    regions = [node for node in compiled.layout.steps if isinstance(node.op, Stream)]
+    assert len(regions) > 1 and checked == regions
+
+
 def test_workspaces_are_replayed_too(monkeypatch):
     calls = []
     monkeypatch.setattr(planning, "check_replay", lambda *args: calls.append(args))
@@ -145,3 +175,13 @@ def test_workspaces_are_replayed_too(monkeypatch):
     ((*_, workspaces, nbytes, _, _),) = calls
     (index,) = compiled.layout.workspace_of.values()
     assert workspaces == {y: compiled.usage.offset(compiled.plan, index)} and nbytes == compiled.nbytes
+
+
+@pytest.mark.parametrize("make", [cg.tanh, cg.cumsum, lambda v: cg.sort(v, 0), lambda v: v @ v.T])
+def test_equal_ops_on_operands_of_other_shapes_and_dtypes_in_one_graph(make):
+    rng = np.random.default_rng(0)
+    inputs = [cg.Var(shape, dtype) for shape in ((5, 6), (6, 5), (5, 6)) for dtype in ("float32", "float64")]
+    arrays = [rng.normal(size=x.shape).astype(x.dtype) for x in inputs]
+    together = cg.compile([make(x) for x in inputs], inputs)(*arrays)
+    for x, array, y in zip(inputs, arrays, together):
+        np.testing.assert_array_equal(y, cg.compile(make(x), [x])(array), strict=True)

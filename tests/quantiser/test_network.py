@@ -48,6 +48,20 @@ def test_parts_of_a_concat_have_its_scale_unless_others_read_them():
     assert found.bytes[one] is joined and found.bytes[two] is two and found.bytes[joined] is joined
 
 
+def test_a_value_that_is_an_output_too_is_not_within_a_layer_whichever_output_it_is():
+    net = Net()
+    before = net.conv(X, 8)
+    inner = cg.relu(before)
+    last = net.conv(inner, 4)
+    alone = network_of(prepare((last,), (X,)))
+    for shown in (before, inner):
+        found = [network_of(prepare(outputs, (X,))) for outputs in ((shown, last), (last, shown), (last, X, shown))]
+        names = [[(x.name, x.last.op.name) for x in network.layers] for network in found]
+        values = [[x.op.name if x.operands else "var" for x in network.bytes] for network in found]
+        assert names[0] == names[1] == names[2] and values[0] == values[1] == values[2]
+        assert (names[0] == [(x.name, x.last.op.name) for x in alone.layers]) == (shown is inner)
+
+
 def test_layers_are_left_out_by_name_and_unknown_names_are_refused():
     found = network(lambda net: net.conv(cg.relu(net.conv(X, 8)), 4))
     first, second = found.layers

@@ -250,6 +250,18 @@ def test_arrays_that_need_a_conversion_take_the_general_path():
     assert count() == 1
 
 
+def test_arrays_fit_if_each_input_has_one_of_its_shape_and_dtype():
+    x, n = cg.Var((2, 3), name="x"), cg.Var((2,), "int32", name="n")
+    function = cg.compile([x * 2, n + 1], [x, n])
+    right = np.zeros((2, 3), "f4"), np.zeros(2, "i4")
+    assert function.fits(right) and function.fits(list(right))
+    wrong = [
+        (), right[:1], (*right, right[1]), right[::-1], (right[0].tolist(), right[1]), (right[0], np.zeros(2, "i8")),
+        (np.zeros((3, 2), "f4").T, right[1]), (np.zeros((2, 2), "f4"), right[1]), (np.zeros((1, 2, 3), "f4"), right[1]),
+    ]  # fmt: skip
+    assert not [arrays for arrays in wrong if function.fits(arrays)]
+
+
 def test_a_view_of_an_earlier_result_is_copied_before_the_run():
     x = cg.Var((8,), name="x")
     function = cg.compile(cg.cumsum(x) + x, [x])

@@ -114,6 +114,18 @@ def test_an_entry_that_does_not_fit_is_refused(tmp_path, change):
         load_changed(model_of_lengths(), tmp_path / "f", change)
 
 
+@pytest.mark.parametrize("kept", [slice(1), slice(0), slice(None, None, -1)], ids=["first", "none", "last first"])
+def test_an_output_without_a_last_case_that_needs_no_condition_is_refused(tmp_path, kept):
+    """All conditions may be false in a run, which then has no result."""
+    model_of_lengths().compile().save(tmp_path / "f")
+    cases = json.loads((tmp_path / "f" / MANIFEST).read_text())["trims"]["cases"][0]
+    conditions = [condition for condition, *_ in cases]
+    assert len(conditions) == 2 and conditions[0] >= 0 > conditions[1]
+    with pytest.raises(FormatError, match="malformed"):
+        load_changed(model_of_lengths(), tmp_path / "g", ("cases", 0, cases[kept]))
+    assert load_changed(model_of_lengths(), tmp_path / "h", ("cases", 0, cases[1:])).names == ("rows", "more")
+
+
 def model_of_texts():
     """How often a word occurs in each text, and the codes of the texts in lower case."""
     row = cg.Var((3 * 2 + 3,), "int64", "texts")

@@ -43,3 +43,15 @@ def test_instances_of_programs_that_are_gone_are_dropped():
     assert list(room.instances.values()) == ["lasting"] and len(other.instances) == 2
     arenas.sweep()
     assert list(other.instances.values()) == ["lasting"] and SharedArena(8).last is None
+
+
+def test_all_programs_that_are_gone_are_dropped_from_all_idle_arenas_at_once():
+    arenas, programs = SharedArenas(), [Program() for _ in range(5)]
+    rooms = [arenas.take(), arenas.take()]
+    for arena in rooms:
+        arena.instances = {ref(x): i for i, x in enumerate(programs)}
+        arenas.give(arena)
+    del programs[2:], programs[0]
+    arenas.sweep()
+    assert [list(arena.instances.values()) for arena in rooms] == [[1], [1]]
+    assert [x() for x in rooms[0].instances] == programs

@@ -76,6 +76,19 @@ def test_every_row_inside_is_in_a_box(function):
             assert found == set(range(rows))
 
 
+def test_neighbouring_rows_of_equal_steps_are_one_box(function):
+    """Also rows that have moved, and so are in the frame at several times."""
+    for _, node in regions_of(function):
+        found = {}
+        for x in frame_memory(node).boxes:
+            if x.kind == VALUE:
+                first, last = map(int, re.match(r"rows (\d+) to (\d+) of", x.spec).groups())
+                assert (x.block, x.first, x.last, first, x.offset) not in found
+                found[x.block, x.first, x.last, first, x.offset] = last + 1, x.offset + x.nbytes
+        for (*steps, _, _), end in found.items():
+            assert (*steps, *end) not in found
+
+
 def test_a_report_says_what_a_region_saves_and_costs(function):
     report = cg.report(function)
     assert [x.step for x in report.regions] == [t for t, _ in regions_of(function)]
