@@ -29,7 +29,7 @@ def lifted(bias, axes: int) -> np.ndarray:
     return bias.reshape(-1, *[1] * axes)
 
 
-def recurrence(x, weight, state_weight, bias) -> list[np.ndarray]:
+def recurrence(x, weight, state_weight, bias) -> np.ndarray:
     """The states of a Recurrent with ``sin``."""
     h, found = np.zeros((len(x), len(state_weight))), []
     for t in range(x.shape[1]):
