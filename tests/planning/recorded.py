@@ -186,11 +186,11 @@ def bytes_network() -> Graph:
 def sequences() -> Graph:
     x, h, c = cg.Var((3, 5, 8), name="x"), cg.Var((3, 6), name="h"), cg.Var((3, 6), name="c")
     w, u, b = weights(8, 24), weights(6, 24), weights(24)
-    state = (h, c)
-    for t in range(5):
-        state = cg.lstm_cell(x[:, t], *state, w, u, b)
+    after, cell = cg.lstm_cell(x[:, 0], h, c, w, u, b)
+    for t in range(1, 5):
+        after, cell = cg.lstm_cell(x[:, t], after, cell, w, u, b)
     key = cg.Const(np.array([3, 4], "uint32"))
-    return [*state, cg.dropout(state[0], key, 0.25)], [x, h, c], {}
+    return [after, cell, cg.dropout(after, key, 0.25)], [x, h, c], {}
 
 
 @recorded
@@ -230,10 +230,11 @@ def cases() -> Iterator[tuple[str, str, str]]:
 
 def facts(function: cg.Function) -> str:
     """The plan step by step, and the kernel calls, without lines of sources."""
-    found, compiled, plan = function.report(), function.compiled, function.plan
+    found, plan = function.report(), function.plan
+    assert function.compiled is not None
     lines = [f"order {found.order}, strategy {found.strategy}, proved {found.proved}, peak {found.peak}"]
     lines += [f"{x.step} {x.op} {x.spec} {x.nbytes} {x.in_use}" for x in found.steps]
-    operands = compiled.usage.problem.operands
+    operands = function.compiled.usage.problem.operands
     lines += [f"{x.nbytes} {x.interval.first}..{x.interval.last} at {at}" for x, at in zip(operands, plan.offsets)]
     lines += [f"region {x.step} {x.nbytes} {x.bands} {x.slides} {x.slid_nbytes} {x.rings}" for x in found.regions]
     return re.sub(r"0x[0-9a-f]+", "", "\n".join([*lines, str(function.program.code)]))  # addresses of functions
