@@ -251,10 +251,42 @@ def line(name: str, machine: str, option: str) -> str:
     return f"{name}, {machine}, {option}: {totals}; {hashlib.sha256(facts(function).encode()).hexdigest()[:12]}"
 
 
+SHOWN: dict[str, Callable[[cg.Function], Any]] = {
+    "report": lambda f: f.report().text(None),
+    "report as a page": lambda f: f.report().html(),
+    "memory": cg.function_svg,
+    "plan": cg.function_dot,
+    "graph": lambda f: cg.graph_dot(f.outputs),
+    "text": lambda f: cg.text(f.outputs),
+    "page": lambda f: re.findall(r"application/json[^<]*", str(cg.page_html(f))),
+}
+"""Pictures and texts of a Function."""
+
+
+def shown(name: str) -> dict[str, str]:
+    """What pictures and texts of a graph in bands have, without lines of sources."""
+    function = compiled(name, MACHINES[0], "in bands")
+    return {
+        kind: re.sub(r"recorded\.py:\d+|var\d+|0x[0-9a-f]+", "", str(show(function))) for kind, show in SHOWN.items()
+    }
+
+
+def shown_line(name: str) -> str:
+    texts = shown(name).items()
+    return f"{name}, shown: " + "; ".join(f"{kind} {hashlib.sha256(x.encode()).hexdigest()[:8]}" for kind, x in texts)
+
+
+def lines() -> Iterator[str]:
+    """All lines of the record."""
+    yield from (line(*case) for case in cases())
+    yield from (shown_line(name) for name in GRAPHS)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         for case in cases():
             if case[0] == sys.argv[1]:
                 sys.stdout.write(f"{case}\n{facts(compiled(*case))}\n")
+        sys.stdout.writelines(f"{kind}\n{text}\n" for kind, text in shown(sys.argv[1]).items())
     else:
-        RECORD.write_text("".join(f"{line(*case)}\n" for case in cases()))
+        RECORD.write_text("".join(f"{x}\n" for x in lines()))
