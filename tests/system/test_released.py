@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -264,4 +265,26 @@ def test_what_is_opened_is_closed_when_a_call_fails(name, tmp_path):
         assert names_in(tmp_path) <= names, failing.place
     assert raised
     act()
+    assert names_in(tmp_path) <= names
+
+
+def refuse(*_args: Any, **_named: Any) -> None:
+    raise OSError("refused")
+
+
+WRITING = [name for name in ACTS if name.startswith(("save", "write", "replace", "fill", "export"))]
+
+
+@pytest.mark.parametrize("refused", ["fsync", "replace", "rename", "fstat"])
+@pytest.mark.parametrize("name", WRITING)
+def test_nothing_is_left_of_a_file_that_the_system_refuses(name, refused, tmp_path, monkeypatch):
+    act = ACTS[name](tmp_path)
+    act()
+    gc.collect()
+    before, names = held(tmp_path), names_in(tmp_path)
+    monkeypatch.setattr(os, refused, refuse)
+    with suppress(OSError, cg.CgraphError):
+        act()
+    monkeypatch.undo()
+    assert is_held_as(before, tmp_path), held(tmp_path)
     assert names_in(tmp_path) <= names
