@@ -234,6 +234,7 @@ def test_layers_of_few_pixels_channels_or_of_groups_use_no_tiles():
     assert not suits(16, 1, 3, 8) and not suits(15, 9, 9, 8)
     assert not suits(32, 9, 9, 32, groups=2) and not suits(32, 9, 9, 32, groups=32)
     assert not suits(32, 9, 9, 32, dtype="f8")
+    assert not suits(32, 4096, 4097, 32)  # tables of int32 number the elements
     assert not suits(3, 9, 9, 8, window=Window((3, 3), dilation=(1, 2)), is_plain=True)
 
 

@@ -144,6 +144,7 @@ def test_layers_of_few_pixels_or_channels_of_groups_or_in_float64_use_no_tiles()
     shape = lambda *size, **more: TransposedShape(*size, tiles_on("host"), **{"window": window, **more})  # noqa: E731
     assert suits_tile_transposed(shape(4, 2, 3, 8)) and suits_tile_transposed(shape(16, 2, 2, 8, window=Window()))
     assert not suits_tile_transposed(shape(3, 4, 4, 8)) and not suits_tile_transposed(shape(64, 1, 3, 8))
+    assert not suits_tile_transposed(shape(64, 4096, 4097, 64))  # tables of int32 number the elements
     assert not suits_tile_transposed(shape(15, 2, 2, 8, window=Window()))
     assert not suits_tile_transposed(shape(32, 4, 4, 32, groups=2))
     assert not suits_tile_transposed(shape(32, 4, 4, 32, dtype="f8"))

@@ -34,6 +34,7 @@ from cgraph.record import Record, replace
 NUMBER_NBYTES = 2
 PIXEL = 4  # channels of a pixel of a first layer
 LEAST_ROWS = 9  # a tile of fewer rows takes as long as one of these
+MOST_PIXELS = 1 << 24  # of a result, so that tables of int32 number the elements of its blocks and their halo
 OUTSIDE = -1  # in a table of pixels: not stored
 
 
@@ -101,6 +102,8 @@ def suits_tile_conv(shape: ConvShape) -> bool:
     if shape.is_plain and shape.window.dilation[1] != 1:
         return False
     rows, columns = shape.result
+    if rows * columns > MOST_PIXELS:
+        return False
     return suits_tiles(rows * columns, shape.c * shape.window.taps, TileLayer(shape).itemsize)
 
 

@@ -16,6 +16,7 @@ from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.move.calls import part
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.calls import (
+    MOST_PIXELS,
     NUMBER_NBYTES,
     PixelReads,
     TileLayer,
@@ -128,7 +129,7 @@ class TileTransposed(Record):
 
 def suits_tile_transposed(shape: TransposedShape) -> bool:
     """Return True if a transposed convolution is computed on tiles: enough channels and pixels, one group."""
-    if shape.dtype != "f4" or shape.groups != 1 or not prod(shape.result):
+    if shape.dtype != "f4" or shape.groups != 1 or not 0 < prod(shape.result) <= MOST_PIXELS:
         return False
     phases = TileTransposed(shape).phases
     grid, taps = phases[0].phase.grid, max(x.taps for x in phases)

@@ -100,6 +100,10 @@ def multi_head_attention(c: Context) -> tuple[Node, Node, Node]:
 def heads_of(c: Context) -> Three:
     """Return queries, keys and values ``[batch, heads, length, size]``, with their parts of the bias."""
     heads = c.required("num_heads")
+    if c.value(3) is not None and (c.value(1) is None or c.value(2) is None):
+        raise FormatError(
+            "a bias of packed queries, keys and values is not supported. Export the model without packing"
+        )
     if c.value(1) is None:
         return tuple(split_parts(c[0]))  # type: ignore[return-value]
     parts = [c[0], *(split_parts(c[1]) if c.value(2) is None else [c[1], c[2]])]
