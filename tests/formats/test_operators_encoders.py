@@ -123,6 +123,8 @@ def test_what_is_not_supported_is_refused(rng):
             load(model_of("Attention", [x, w, b], num_heads=H, **{name: 1}))
     with pytest.raises(FormatError, match=r"a mask int32\[3,9\] is not supported: give \[batch\]"):
         load(model_of("Attention", [x, w, b, np.ones((3, 9), "i4")], num_heads=H))
+    with pytest.raises(FormatError, match="Export the model without packing"):
+        load(model_of("MultiHeadAttention", [floats(rng, B, S, H, 3, D), None, None, b], num_heads=H))
     q, k, v = parts(rng, "apart", S)
     with pytest.raises(FormatError, match="the result qk"):
         load(model_of("MultiHeadAttention", [q, k, v], 4, num_heads=H))
