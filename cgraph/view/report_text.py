@@ -40,6 +40,8 @@ def saving_text(report: Figures) -> str:
     """Return the bytes that sharing saves, as text."""
     if not report.unshared_nbytes:
         return "nothing to share"
+    if report.nbytes >= report.unshared_nbytes:  # the arena is a multiple of 64 bytes
+        return "sharing saves nothing"
     return f"sharing saves {100 * (1 - report.nbytes / report.unshared_nbytes):.1f} %"
 
 
