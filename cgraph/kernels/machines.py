@@ -2,8 +2,10 @@
 
 from cgraph.kernels.isa.architectures import MACHINES, architecture, architecture_of, host_architecture
 from cgraph.kernels.isa.records import CodeGeneration, Target
+from cgraph.kernels.kernel import LINE
 from cgraph.record import Record, replace
 
+WORD = 8  # bytes
 BYTES = "-bytes"  # the end of the name of a target for graphs with 8-bit kernels, which need vectors of four numbers
 SYSTEMS = {
     "x86": {"windows": ("x86_64-pc-windows-msvc", "coff"), "macos": ("x86_64-apple-darwin", "mach-o")},
@@ -41,6 +43,11 @@ class Machine(Record):
     def suffix(self) -> str:
         """The end of an object file's name."""
         return "obj" if self.generation.form == "coff" else "o"
+
+    @property
+    def constant_alignment(self) -> int:
+        """Bytes: the cache line of large processors; a number, where flash is scarce and loads need no more."""
+        return WORD if self.generation.form == "arm-elf" else LINE
 
     def arena_section(self, prefix: str) -> str:
         """Return the section of the arena, which a linker script may place; empty for the system's own."""

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_numbers, pack_scale
+from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import has_planes
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles
@@ -15,6 +15,7 @@ from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
 from cgraph.record import Record, replace
 
+START_BITS = 26  # of initial sums that leave room for places
 LEAST_SHIFT, MOST_SHIFT = -20, -2  # of a bounded result
 COLUMN_BITS, COLUMN_SHIFT = 23, -13  # of sums of unpacked pixels; the shift of channels that are always the same
 
@@ -74,7 +75,10 @@ def byte_constants(
                 shape = replace(shape, is_unpacked=True)
             elif not is_depthwise8(shape) and shape.target.dot == "halves":
                 result = replace(result, has_one_scale=bool((scale == scale[:, :1]).all()))
-    return ByteConstants(shape, result, filters, (pack_numbers(shape, start), pack_scale(shape, scale, result)))
+            joins = shape.target.dot == "halves" and not result.has_one_scale
+            result = replace(result, joins_places=joins and bool((np.abs(start) < 1 << START_BITS).all()))
+    numbers = pack_start(shape, start, scale, result), pack_scale(shape, scale, result)
+    return ByteConstants(shape, result, filters, numbers)
 
 
 def column_constants(

@@ -11,7 +11,7 @@ from cgraph.engine.export import ExportedProgram, ExportEngine
 from cgraph.errors import FormatError, bytes_text
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node, NodeLike
-from cgraph.kernels.machines import machines
+from cgraph.kernels.machines import machine_named, machines
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Var
 from cgraph.record import Record, replace
@@ -173,7 +173,8 @@ def files_of_functions(functions: Mapping[str, Function], how: Settings) -> tupl
         raise FormatError("some sizes have 8-bit kernels of their own and others do not. Export a folder for each")
     states = shared_state(runs)
     interfaces = [interface_of(x, how.prefix, how.names, state) for x, state in zip(runs, states, strict=True)]
-    programs = export_programs(runs, interfaces, list(functions), how.keeps_start)
+    alignment = machine_named(how.machine).constant_alignment
+    programs = export_programs(runs, interfaces, list(functions), how.keeps_start, alignment)
     files = files_of(programs, how, target)
     exported = Exported(
         folder=os.fspath(how.folder),

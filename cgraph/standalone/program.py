@@ -168,13 +168,18 @@ def export_program(function: Runner, interface: Interface, keeps_start: bool = F
 
 
 def export_programs(
-    functions: Sequence[Runner], interfaces: Sequence[Interface], suffixes: Sequence[str], keeps_start: bool = False
+    functions: Sequence[Runner],
+    interfaces: Sequence[Interface],
+    suffixes: Sequence[str],
+    keeps_start: bool = False,
+    alignment: int = VECTOR,
 ) -> tuple[ExportProgram, ...]:
     """Return the programs of functions for one object file. All have the same kernels, constants, labels and state.
 
     Parameters
         interfaces: of each function; their state has the same names and specs
         suffixes: of each run's name
+        alignment: of constants, in bytes
         keeps_start: store the state's current values as constants, too, to restore them later
     Raises
         FormatError: a step is a Python function, reads weights from a file or repeats rows
@@ -183,7 +188,8 @@ def export_programs(
     for code in codes:
         check_code(code)
     state = {x.name: present_bytes(x.source) for x in interfaces[0].state}
-    constants, start_of = placed_constants(functions, codes, interfaces, list(state.values()) if keeps_start else [])
+    kept = list(state.values()) if keeps_start else []
+    constants, start_of = placed_constants(functions, codes, interfaces, kept, alignment)
     kernels = list(dict.fromkeys(k for code in codes for k in code.compiled_kernels))
     labels = tuple(dict.fromkeys(x for code in codes for x in code.labels)) if len(codes) > 1 else codes[0].labels
     starts = {name: start_of[id(raw)] for name, raw in state.items()} if keeps_start else {}
@@ -248,7 +254,11 @@ def labels_of(code: Code, kernels: list[int]) -> str:
 
 
 def placed_constants(
-    functions: Sequence[Runner], codes: Sequence[Code], interfaces: Sequence[Interface], others: list[bytes]
+    functions: Sequence[Runner],
+    codes: Sequence[Code],
+    interfaces: Sequence[Interface],
+    others: list[bytes],
+    alignment: int,
 ) -> tuple[bytes, dict[int, int]]:
     """Return the bytes of all constants, and the offset of each one by the `id` of its array, Var or bytes.
 
@@ -263,10 +273,10 @@ def placed_constants(
     updated = {id(x.source) for interface in interfaces for x in interface.state}
     sources += [(id(x), x.cell.array) for function in functions for x in function.cells if id(x) not in updated]
     sources += [(id(raw), np.frombuffer(raw, np.uint8)) for raw in others]
-    return joined(sources)
+    return joined(sources, alignment)
 
 
-def joined(sources: Sequence[tuple[int, Any]]) -> tuple[bytes, dict[int, int]]:
+def joined(sources: Sequence[tuple[int, Any]], alignment: int = VECTOR) -> tuple[bytes, dict[int, int]]:
     """Return the bytes of distinct arrays, aligned, and the offset of each array by its key."""
     parts: list[bytes] = []
     starts: dict[int, int] = {}
@@ -276,7 +286,7 @@ def joined(sources: Sequence[tuple[int, Any]]) -> tuple[bytes, dict[int, int]]:
         raw = np.ascontiguousarray(array).tobytes()
         content = len(raw), sha256(raw).digest()
         if content not in starts_by_content:
-            start = round_up(end, VECTOR if len(raw) >= VECTOR else WORD)
+            start = round_up(end, alignment if len(raw) >= VECTOR else WORD)
             parts += [bytes(start - end), raw]
             starts_by_content[content], end = start, start + len(raw)
         starts[key] = starts_by_content[content]

@@ -10,7 +10,7 @@ from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tilin
 from cgraph.kernels.conv8.across_signature import ROWS as ACROSS_ROWS
 from cgraph.kernels.conv8.columns_signature import ROWS as COLUMN_ROWS
 from cgraph.kernels.conv8.halves_signature import ROWS
-from cgraph.kernels.conv8.signature import TILE, places_of
+from cgraph.kernels.conv8.signature import PLACE_BITS, TILE, places_of
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -153,6 +153,7 @@ class Result(Record):
             and shifts as scales; empty for float scales
         bounded: a fixed result whose sums are below 2**30, with shifts from -20 to -2, so 32 bits suffice to round
         has_one_scale: all filters have one scale, which is stored once (`pack_scale`)
+        joins_places: places by which products are shifted are the low bits of initial sums (`pack_start`)
     """
 
     dtype: str = "u1"
@@ -163,6 +164,7 @@ class Result(Record):
     fixed: str = ""
     bounded: bool = False
     has_one_scale: bool = False
+    joins_places: bool = False
 
 
 class MatrixRows(Record):
@@ -321,13 +323,15 @@ def halves_calls(
     is_rows = isinstance(out, MatrixRows)
     taps, tap_step, moves = moves_of(shape, source)
     turns = turns_of(len(moves)) if taps == 1 else 1
+    is_even, move_args = even_moves(moves)
     pixels = shape.pixels(grid.columns)
     form = result.dtype, result.fixed, result.bounded, clips(result), result.join is not None, is_rows
+    scales = result.has_one_scale, result.joins_places
     tasks = source.n * shape.panels * grid.rows
     call = ROWS.call(
-        (pixels, shape.pairs, taps, tap_step, turns, source.step, *form, result.has_one_scale),
+        (pixels, shape.pairs, taps, tap_step, turns, source.step, *form, *scales, is_even),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(shape.steps))),
-        moves=Pointer(moves), rounds=len(moves) // turns,
+        **move_args, rounds=len(moves) // turns,
         panel_offsets=Pointer(source.panel_offsets) if shape.groups > 1 else None,
         w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
         shifts=1 if result.has_one_scale else shape.panels * shape.panel_channels,
@@ -348,14 +352,15 @@ def column_calls(
     is_rows = isinstance(out, MatrixRows)
     taps, tap_step, moves = moves_of(shape, source)
     turns = turns_of(shape.words)
+    is_even, move_args = even_moves(moves)
     room = next(n for n in ROOMS if n >= shape.words)
     height = 2 if grid.columns % 2 and grid.rows > 1 else 1  # two rows have no half pair of pixels
     strips = -(-grid.rows // height)
     tasks = source.n * strips
     call = COLUMN_ROWS.call(
-        (room, taps, tap_step, turns, source.step, result.fixed, clips(result), is_rows),
+        (room, taps, tap_step, turns, source.step, result.fixed, clips(result), is_rows, is_even),
         tasks, chunk_of(tasks, tile_ns(shape.target, height * grid.columns * shape.words * shape.panels)),
-        moves=Pointer(moves), groups=len(moves), rounds=shape.words // turns,
+        **move_args, groups=len(moves), rounds=shape.words // turns,
         numbers=weights.bias, zero=result.zero, low=result.low, high=result.high, height=height, strips=strips,
         **scalar_args(shape, grid, source, weights, out),
     )  # fmt: skip
@@ -367,6 +372,12 @@ def moves_of(shape: ByteShape, source: PixelSource) -> tuple[int, int, np.ndarra
     taps, step = shape.row_taps
     taps = taps if taps <= MOST_TAPS else 1
     return taps, step, np.diff(source.offsets[::taps], prepend=0).astype(np.int32)
+
+
+def even_moves(moves: np.ndarray) -> tuple[bool, dict[str, Any]]:
+    """Return True if all moves but the first, zero, are equal, and the arguments for them: a list, or one number."""
+    is_even = moves[0] == 0 and len(set(moves[1:].tolist())) <= 1
+    return is_even, {"moves": None if is_even else Pointer(moves), "move": int(moves[-1]) if is_even else 0}
 
 
 def turns_of(words: int) -> int:
@@ -513,20 +524,39 @@ def has_short_shifts(shape: ByteShape, result: Result) -> bool:
     return result.bounded and shape.target.dot == "halves"
 
 
+def pack_start(shape: ByteShape, start: np.ndarray, scale: np.ndarray, result: Result) -> np.ndarray:
+    """Return initial sums as kernels read them, up to the last panel's end: with places in their low bits if those are
+    joined.
+    """
+    if result.joins_places:
+        start = (start << PLACE_BITS | places_of(scale[1], result.fixed == "once")).astype(start.dtype)
+    return pack_numbers(shape, start)
+
+
+def split_start(shape: ByteShape, packed: np.ndarray, result: Result) -> np.ndarray:
+    """Return the initial sums ``[k]`` that `pack_start` packed."""
+    return packed[: shape.k] >> (PLACE_BITS if result.joins_places else 0)
+
+
 def pack_scale(shape: ByteShape, scale: np.ndarray, result: Result) -> np.ndarray:
     """Return scales as kernels read them: up to the last panel's end; with `has_short_shifts` int32 ``[5 / 4 k]``,
-    factors and then the bytes of the shifts, or ``[2]`` if there is one scale.
+    factors and then the bytes of the shifts, or ``[2]`` if there is one scale; factors if places are joined.
     """
     if not has_short_shifts(shape, result):
         return pack_numbers(shape, scale)
     if result.has_one_scale:
         return scale[:, 0].astype("i4")
+    if result.joins_places:
+        return pack_numbers(shape, scale[0])
     factors, shifts = pack_numbers(shape, scale)
     return np.concatenate([factors, shifts.astype("i1").view("<i4")])
 
 
-def split_scale(shape: ByteShape, packed: np.ndarray, result: Result) -> np.ndarray:
-    """Return the scales ``[..., k]`` that `pack_scale` packed."""
+def split_scale(shape: ByteShape, start: np.ndarray, packed: np.ndarray, result: Result) -> np.ndarray:
+    """Return the scales ``[..., k]`` that `pack_start` and `pack_scale` packed."""
+    if result.joins_places:
+        shifts = places_of(start & (1 << PLACE_BITS) - 1, result.fixed == "once")
+        return np.stack([packed, shifts])[:, : shape.k]
     if not has_short_shifts(shape, result):
         return packed[..., : shape.k]
     if result.has_one_scale:

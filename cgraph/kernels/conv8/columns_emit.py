@@ -41,7 +41,7 @@ class Tile(Record):
         taps, tap_step: taps that are unpacked together, and the bytes from one to the next
         turns: words of one round of the loop
         x_step: bytes from one pixel to the next
-        fixed, clips, is_rows: as in `cgraph.kernels.conv8.halves_emit.Tile`
+        fixed, clips, is_rows, is_even: as in `cgraph.kernels.conv8.halves_emit.Tile`
     """
 
     room: int
@@ -52,6 +52,7 @@ class Tile(Record):
     fixed: str
     clips: bool
     is_rows: bool
+    is_even: bool
 
 
 @final
@@ -81,16 +82,18 @@ def place_of(k: Builder, a: SimpleNamespace, pixel: Val) -> tuple[Val, Val]:
 
 def unpack_pixels(k: Builder, p: Tile, a: SimpleNamespace, pixels: Sequence[Ptr], halves: Ptr) -> None:
     """Store pixels as halves, ``[words][2][pixels]``."""
-    with repeat(k, a.groups, [*pixels, a.moves, halves]) as s:
-        *pixels, moves, to = s.values
-        move, to = moves.load(), apart(k, to)
-        pixels = [x + move for x in pixels]
+    moves = [] if p.is_even else [k.pointer(a.moves, "i4")]
+    with repeat(k, a.groups, [*pixels, halves, *moves]) as s:
+        pixels, moves = s.values[:PIXELS], s.values[PIXELS + 1 :]
+        to = apart(k, s.values[PIXELS])
+        pixels = [x + moves[0].load() for x in pixels] if moves else pixels
         for tap in range(p.taps):
             words = [(x + tap * p.tap_step).as_dtype("i4").load(align=1) for x in pixels]
             at = to + tap * PIXELS * HALVES
             store_pair(k, at, *((word & LOW_BYTES) ^ -1 for word in words))
             store_pair(k, at + PIXELS, *(word ^ SIGN for word in words))
-        s.next = [*pixels, moves + 1, to + p.taps * PIXELS * HALVES]
+        pixels = [x + a.move for x in pixels] if p.is_even else pixels
+        s.next = [*pixels, to + p.taps * PIXELS * HALVES, *(x + 1 for x in moves)]
 
 
 def put_pairs(k: Builder, p: Tile, a: SimpleNamespace, halves: Ptr, outs: Sequence[Ptr]) -> None:

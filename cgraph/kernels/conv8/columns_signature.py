@@ -6,11 +6,11 @@ from cgraph.kernels.signature import Signature
 NUMBERS = 4  # of two channels: initial sums, with places by which products are shifted in their low bits, and factors
 ROWS = Signature(
     "conv8.columns.rows",
-    ("room", "taps", "tap_step", "turns", "x_step", "fixed", "clips", "is_rows"),
+    ("room", "taps", "tap_step", "turns", "x_step", "fixed", "clips", "is_rows", "is_even"),
     {
-        # moves: int32, bytes from the first tap of one group of taps to that of the next, `groups` in all; rounds of
-        # `turns` words of a pixel
-        "moves": "i4*", "groups": "i8", "rounds": "i8",
+        # moves: int32, bytes from the first tap of one group of taps to that of the next, `groups` in all; `move` where
+        # they are even; rounds of `turns` words of a pixel
+        "moves": "address?", "move": "i8", "groups": "i8", "rounds": "i8",
         "x": "u1*", "x_image": "i8", "x_row": "i8", "w": "i4*",
         # int32 of every two channels, in the order of the weights: initial sums with places, and factors
         "numbers": "i4*",

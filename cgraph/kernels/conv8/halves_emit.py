@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cgraph.kernels.conv8.emit import finish
-from cgraph.kernels.conv8.signature import places_of
+from cgraph.kernels.conv8.signature import PLACE_BITS, places_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
@@ -37,6 +37,8 @@ class Tile(Record):
         bounded: sums and shifts are those of a `Result` that is bounded
         clips: bounds of the result are not those of a byte
         has_one_scale: all channels have one factor and one shift
+        joins_places: the low bits of initial sums are the places
+        is_even: turns are equally far from each other
     """
 
     pixels: int
@@ -52,6 +54,8 @@ class Tile(Record):
     joins: bool
     is_rows: bool
     has_one_scale: bool
+    joins_places: bool
+    is_even: bool
 
     @property
     def channels(self) -> int:
@@ -71,12 +75,13 @@ def rows(k: Builder, *params) -> None:
         (x,) = s.values
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         residual = k.pointer(a.residual, "u1") + (image * a.r_image + block * a.r_plane + row * a.r_row)
-        w, bias = a.w + block * a.w_panel, a.bias + block * GROUP
+        w = a.w + block * a.w_panel
         with k.loop(0, a.columns, p.pixels) as start:
             column = k.smaller(start, a.columns - p.pixels)
             sums: list[Val] = []  # [channels][pixels]
             for first in range(0, GROUP, p.channels):
-                starts = [bias.load(first + c) for c in range(p.channels) for _ in range(p.pixels)]
+                channels = [block * GROUP + (first + c) for c in range(p.channels)]
+                starts = [start_of(k, p, a, c) for c in channels for _ in range(p.pixels)]
                 part = w + (a.w_panel >> 1) * (first // 2)
                 sums += reduce_turns(k, p, a, x + column * p.x_step, part, starts)
             put(k, p, a, sums, residual + column * GROUP, out + column * a.o_step, block)
@@ -84,15 +89,18 @@ def rows(k: Builder, *params) -> None:
 
 def reduce_turns(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, sums: Sequence[Val]) -> list[Val]:
     """Return some sums of one tile, ``[channels][pixels]``."""
-    with fold(k, 0, a.rounds, [x, w, a.moves, *sums]) as s:
-        x, w, moves, *sums = s.values
+    lists = [] if p.is_even else [k.pointer(a.moves, "i4")]
+    with fold(k, 0, a.rounds, [x, w, *sums, *lists]) as s:
+        x, w, *sums = s.values[: 2 + len(sums)]
+        moves = s.values[2 + len(sums) :]
         for turn in range(p.turns):
-            x = x + moves.load(turn)
+            x = x + moves[0].load(turn) if moves else x
             for tap in range(p.taps):
                 sums = add_word(k, p, sums, x + tap * p.tap_step, w.as_dtype("i4"))
                 w = w + p.channels * WORD
-        s.next = [x, w, moves + p.turns, *sums]
-    return s.values[3:]
+            x = x + a.move if p.is_even else x
+        s.next = [x, w, *sums, *(m + p.turns for m in moves)]
+    return s.values[2 : 2 + len(sums)]
 
 
 def add_word(k: Builder, p: Tile, sums: Sequence[Val], x: Ptr, weights: Ptr) -> list[Val]:
@@ -127,20 +135,29 @@ def put(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: P
         channel = block * GROUP + c
         inside = k.count(channel) < k.count(a.channels) if p.is_rows else k.const(1, "b1")
         with k.if_(inside):
-            scale = scale_of(k, a, k.const(0, "i8") if p.has_one_scale else channel)
+            scale = scale_of(k, p, a, k.const(0, "i8") if p.has_one_scale else channel)
             put_channel(k, p, a, sums[c * p.pixels : (c + 1) * p.pixels], scale, out + c)
 
 
-def scale_of(k: Builder, a: SimpleNamespace, channel: Val) -> tuple[Val, Val]:
-    """Return the factor and the shift of a channel of a bounded result."""
+def start_of(k: Builder, p: Any, a: SimpleNamespace, channel: Val) -> Val:
+    """Return the initial sum of a channel."""
+    start = a.bias.load(channel)
+    return start >> PLACE_BITS if p.joins_places else start
+
+
+def scale_of(k: Builder, p: Any, a: SimpleNamespace, channel: Val) -> tuple[Val, Val]:
+    """Return the factor and the places of a channel of a bounded result."""
     factors = a.scale.as_dtype("i4")
-    return factors.load(channel), k.cast((factors + a.shifts).as_dtype("i1").load(channel), "i4")
+    if p.joins_places:
+        return factors.load(channel), a.bias.load(channel) & (1 << PLACE_BITS) - 1
+    shift = k.cast((factors + a.shifts).as_dtype("i1").load(channel), "i4")
+    return factors.load(channel), places_of(shift, p.fixed == "once")
 
 
 def put_channel(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], scale: tuple[Val, Val], out: Ptr) -> None:
     """Store the bytes of one channel of neighbouring pixels."""
     step, once = a.o_step if p.is_rows else GROUP, p.fixed == "once"
-    factor, places = scale[0], places_of(scale[1], once)
+    factor, places = scale
     half = half_of(k, places, k.cast(a.zero, "i4"))
     for q, x in enumerate(sums):
         y = bounded_byte(k, p, a, scaled(k, x, factor, places, half, once))

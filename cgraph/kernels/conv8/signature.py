@@ -36,6 +36,9 @@ TILE = Signature(
 )  # fmt: skip
 
 
+PLACE_BITS = 5  # of an initial sum, where its low bits are the places
+
+
 def places_of(shift: Any, once: bool) -> Any:
     """Return the places by which the upper word of a product with a factor is shifted, or the shift of these places."""
     return -1 - shift if once else -shift

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from cgraph.kernels.conv8.emit import finish
-from cgraph.kernels.conv8.halves_emit import put_channel, scale_of, vector_of
+from cgraph.kernels.conv8.halves_emit import put_channel, scale_of, start_of, vector_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
@@ -27,7 +27,7 @@ class Tile(Record):
         pixels: neighbouring pixels whose sums are in registers
         s: columns of a filter
         stride: pixels from one result to the next
-        result, fixed, bounded, clips, joins, is_rows: as in `cgraph.kernels.conv8.halves_emit.Tile`
+        result, fixed, bounded, clips, joins, is_rows, joins_places: as in `cgraph.kernels.conv8.halves_emit.Tile`
     """
 
     pixels: int
@@ -39,6 +39,7 @@ class Tile(Record):
     clips: bool
     joins: bool
     is_rows: bool
+    joins_places: bool
 
 
 @final
@@ -72,15 +73,15 @@ def each_tile(k: Builder, p: Tile, a: SimpleNamespace) -> Iterator[SimpleNamespa
 def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
     """Store the results of neighbouring pixels of one block."""
     block, out = at.block, at.out
-    bias = a.bias + block * GROUP
+    starts = [start_of(k, p, a, block * GROUP + c) for c in range(GROUP)]
     sums: dict[int, list[Val]] = {}
     for odd in range(2):
         channels = (odd, odd + 2)
-        totals = reduce_rows(k, p, a, at.x, at.w, [bias.load(c) for c in channels] * p.pixels, odd)
+        totals = reduce_rows(k, p, a, at.x, at.w, [starts[c] for c in channels] * p.pixels, odd)
         for i, c in enumerate(channels):
             sums[c] = totals[i::2]
             if p.bounded:
-                put_channel(k, p, a, sums[c], scale_of(k, a, block * GROUP + c), out + c)
+                put_channel(k, p, a, sums[c], scale_of(k, p, a, block * GROUP + c), out + c)
     if not p.bounded:
         vectors = [vector_of(k, [sums[c][q] for c in range(GROUP)]) for q in range(p.pixels)]
         finish(k, p, a, vectors, at.residual, out, block)

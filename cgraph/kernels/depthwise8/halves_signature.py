@@ -5,7 +5,7 @@ from cgraph.kernels.signature import Signature
 
 ROWS = Signature(
     "depthwise8.halves.rows",
-    ("pixels", "s", "stride", "result", "fixed", "bounded", "clips", "joins", "is_rows"),
+    ("pixels", "s", "stride", "result", "fixed", "bounded", "clips", "joins", "is_rows", "joins_places"),
     {
         # x_row: from one row of the result to the next; tap_row: from one row of taps to the next; taps: their number
         "x": "u1*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "tap_row": "i8", "taps": "i8",

@@ -10,8 +10,7 @@ second that of the second pixel times a and of the next ones times (b, c); with 
 from collections.abc import Sequence
 from types import SimpleNamespace
 
-from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scale_of, scaled
-from cgraph.kernels.conv8.signature import places_of
+from cgraph.kernels.conv8.halves_emit import bounded_byte, half_of, scale_of, scaled, start_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP
 from cgraph.kernels.llvm.emitter import final
@@ -41,7 +40,7 @@ class Tile(Record):
         room: words of a row of a plane, two pixels each
         stride: columns from one result to the next, 1 or 2
         is_odd: the last result of a row has no neighbour
-        fixed, clips: as in `cgraph.kernels.conv8.halves_emit.Tile`
+        fixed, clips, joins_places: as in `cgraph.kernels.conv8.halves_emit.Tile`
     """
 
     room: int
@@ -49,6 +48,7 @@ class Tile(Record):
     is_odd: bool
     fixed: str
     clips: bool
+    joins_places: bool
 
     @property
     def plane(self) -> int:
@@ -89,9 +89,8 @@ def unpack_filters(k: Builder, p: Tile, a: SimpleNamespace, first: Val, to: Ptr)
     """
     with k.loop(0, GROUP) as c:
         channel, at = first + c, to + c * FILTER
-        (factor, shift), w = scale_of(k, a, channel), a.w + channel * TAPS**2
-        store_pair(k, at, a.bias.load(channel), factor)
-        places = places_of(shift, p.fixed == "once")
+        (factor, places), w = scale_of(k, p, a, channel), a.w + channel * TAPS**2
+        store_pair(k, at, start_of(k, p, a, channel), factor)
         store_pair(k, at + 2, places, half_of(k, places, k.cast(a.zero, "i4")))
         for row in range(TAPS):
             taps = [k.cast(w.load(TAPS * row + column), "i4") for column in range(TAPS)]

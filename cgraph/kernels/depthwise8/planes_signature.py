@@ -5,7 +5,7 @@ from cgraph.kernels.signature import Signature
 
 BLOCKS = Signature(
     "depthwise8.planes.blocks",
-    ("room", "stride", "is_odd", "fixed", "clips"),
+    ("room", "stride", "is_odd", "fixed", "clips", "joins_places"),
     {
         # width: columns of x that are read; down: rows of x from one row of the result to the next, at most 3
         "x": "u1*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "width": "i8", "down": "i8",

@@ -15,12 +15,13 @@ from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.flow import prefetch
+from cgraph.kernels.llvm.flow import divmod_of, prefetch
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.walk.emit import load_strided, store_strided, walk
 from cgraph.record import Record, replace
 
+WORD = 4  # bytes
 LONG_ROW = 8  # vectors; only such a row is worth aligning
 
 
@@ -49,7 +50,8 @@ def pointwise(
 
     The streams are the operands, then the outputs. Task: some rows, one block of columns.
     """
-    lanes = lanes_for(k, program) * registers
+    is_short = k.target.dot == "halves" and "p" not in ins and not past_cache
+    lanes = scalar_lanes(program, ins + outs) if is_short else lanes_for(k, program) * registers
     dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
     a = k.args()
     streams = streams_of(k, stream_list(a.streams, len(dtypes)), dtypes, ins + outs, lanes)
@@ -58,11 +60,16 @@ def pointwise(
     for x, out in product(streams[: len(ins)], streams[len(ins) :]):
         apart = apart & (x.base != out.base)
     with k.task_loop() as task:
-        low, start = (task // a.blocks) * a.rows_each, (task % a.blocks) * a.block
+        band, block = (k.cast(x, "i8") for x in divmod_of(k.count(task), k.count(a.blocks)))
+        low, start = band * a.rows_each, block * a.block
         high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
 
         def row(_: Val, offsets: list[Val], start: Val = start, end: Val = end) -> None:
-            row_kernel.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], end - start, apart)
+            starts = [s.base + o + start * s.stride for s, o in zip(streams, offsets)]
+            if is_short:
+                row_kernel.emit_short(starts, end - start)
+            else:
+                row_kernel.emit(starts, end - start, apart)
 
         walk(k, a.axes, a.rank, len(streams), low, high, row)
 
@@ -70,6 +77,12 @@ def pointwise(
 def lanes_for(k: Builder, program: Program) -> int:
     """Lanes of the widest dtype of a program."""
     return min(k.target.lanes_of(instruction[1]) for instruction in program)
+
+
+def scalar_lanes(program: Program, accesses: str) -> int:
+    """Lanes on a processor without vectors: as many bytes as a word has if all are adjacent, else one element."""
+    is_bytes = all(instruction[1] in ("u1", "i1") for instruction in program) and "g" not in accesses
+    return WORD if is_bytes else 1
 
 
 def operand_dtypes(program: Program, count: int) -> list[str]:
@@ -153,6 +166,17 @@ class Row(Record):
                 self.block(at, strides, i * self.lanes, splats)
             with k.if_(buffered):
                 self.copy(here, left, into_buffers=False)
+
+    def emit_short(self, starts: list[Val], count: Val) -> None:
+        """Emit `count` columns from the addresses `starts` in little code: whole vectors, then single elements."""
+        k, whole = self.k, (count // self.lanes) * self.lanes
+        for first, last, lanes in ((0, whole, self.lanes), (whole, count, 1)):
+            if first is whole and self.lanes == 1:
+                continue
+            part = replace(self, lanes=lanes)
+            splats = {i: part.repeated(s, starts[i]) for i, s in enumerate(self.streams) if s.access == "s"}
+            with k.loop(first, last, lanes) as column:
+                part.block(starts, [s.stride for s in self.streams], column, splats)
 
     def step(self, s: RowStream) -> Val | int:
         """Return the bytes from one column to the next, a constant if columns are contiguous."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.flow import divmod_of
 from cgraph.kernels.llvm.values import Ptr, Val
 
 
@@ -53,22 +54,20 @@ def each_run(
         w.until(row.value >= high)
         start = row.value
         offsets = offsets_of(k, axes, rank, operands, start)
-        count = k.smaller(high - start, extent - start % extent)
+        count = k.smaller(high - start, extent - k.cast(divmod_of(k.count(start), k.count(extent))[1], "i8"))
         yield start, count, offsets, steps
         row.value = start + count
 
 
 def offsets_of(k: Builder, axes: Ptr, rank: Val, operands: int, row: Val) -> list[Val]:
     """Return the byte offset of each operand at the flat position `row`."""
-    rest = k.slot(row)
+    rest = k.slot(k.count(row))
     offsets = [k.slot(0, "i8") for _ in range(operands)]
     with k.loop(0, rank) as axis:
         entry = axes + axis * (operands + 1)
-        extent = entry.load(0)
-        place = rest.value % extent
-        rest.value = rest.value // extent
+        rest.value, place = divmod_of(rest.value, k.count(entry.load(0)))
         for i, offset in enumerate(offsets):
-            offset.value = offset.value + place * entry.load(1 + i)
+            offset.value = offset.value + k.cast(place, "i8") * entry.load(1 + i)
     return [offset.value for offset in offsets]
 
 

@@ -27,6 +27,7 @@ from cgraph.kernels.conv8.calls import (
     split_halves,
     split_numbers,
     split_scale,
+    split_start,
 )
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, pack_depthwise8
 from cgraph.kernels.expression import Program, Trace
@@ -217,7 +218,7 @@ def plain_numbers(
     """Return initial sums and scales of all filters."""
     if has_joined_halves(shape):
         return split_numbers(shape, filters, numbers[0], result.fixed == "once")
-    return numbers[0][: shape.k], split_scale(shape, numbers[1], result)
+    return split_start(shape, numbers[0], result), split_scale(shape, *numbers[:2], result)
 
 
 class IntegerMatmul(Op):
