@@ -152,4 +152,4 @@ def test_few_words_and_several_of_both_sides_are_unpacked():
     assert not any((has_columns(4 * ROOMS[-1] + 1), has_columns(w=1), has_columns(k=4), has_columns(groups=2)))
     assert not has_columns(target=form("across")) and not has_columns(target=form("portable"))
     assert [turns_of(words) for words in (1, 2, 3, 5, 6, 8, 9, 10, 14)] == [1, 2, 3, 5, 3, 4, 3, 5, 2]
-    assert Tile(16, 1, 4, 4, 4, "once", False, False).room == 16
+    assert Tile(16, 1, 4, 4, 4, "once", False, False, True).room == 16

@@ -16,6 +16,7 @@ from cgraph.kernels.conv8.calls import (
     pack_conv8,
     pack_numbers,
     pack_scale,
+    pack_start,
 )
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, pack_depthwise8
 from cgraph.kernels.host import host
@@ -114,6 +115,7 @@ def framed(x, lanes, halo, zero):
 
 def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", extreme=False, added=False):
     rng = np.random.default_rng(1)
+    result = replace(result, joins_places=result.joins_places and target.dot == "halves")  # other kernels read shifts
     n, c, h, w, k, window, groups = case
     shape = ByteShape(c, h, w, k, target, window, groups, is_plain)
     x = rng.integers(0, 256, (n, c, h, w)).astype("u1")
@@ -129,7 +131,7 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
     out = empty_laned_of(sums.shape, shape.lanes, result.dtype, (1, 0, 2, 1))
     before = buffer(out).copy()
     calls, pack = (depthwise8_calls, pack_depthwise8) if is_depthwise8(shape) else (conv8_calls, pack_conv8)
-    arrays = pack(shape, f), pack_numbers(shape, start), pack_scale(shape, scale, result)
+    arrays = pack(shape, f), pack_start(shape, start, scale, result), pack_scale(shape, scale, result)
     lowered = calls(
         shape, out, framed(x, shape.source_lanes, halo8(shape, window), zero),
         ByteWeights(*map(Pointer, arrays)), result,
@@ -162,6 +164,8 @@ RESULTS = {
     "whole numbers rounded twice": Result("u1", 20, 20, 240, fixed="twice"),
     "bounded, rounded once": Result("u1", 20, 20, 240, fixed="once", bounded=True),
     "bounded, rounded twice, to any byte": Result("u1", 120, fixed="twice", bounded=True),
+    "bounded, places in sums": Result("u1", 120, fixed="twice", bounded=True, joins_places=True),
+    "bounded, places in sums, rounded once": Result("u1", 120, fixed="once", bounded=True, joins_places=True),
     "bounded, one scale": Result("u1", 120, fixed="twice", bounded=True, has_one_scale=True),
 }
 

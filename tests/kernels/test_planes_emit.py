@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, pack_numbers, pack_scale
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import ROOMS, depthwise8_calls, halo8, has_planes, pack_depthwise8, row_words
 from cgraph.kernels.depthwise8.planes_emit import Tile
 from cgraph.kernels.kernel import Pointer
@@ -36,7 +36,7 @@ def check(c, h, w, window, result, order="all"):
     start = (bias - zero * f.astype("i8").sum((1, 2, 3))).astype("i4")
     out = empty_laned_of(sums.shape, shape.lanes, "u1", (1, 0, 2, 1))
     before = buffer(out).copy()
-    arrays = pack_depthwise8(shape, f), pack_numbers(shape, start), pack_scale(shape, scale, result)
+    arrays = pack_depthwise8(shape, f), pack_start(shape, start, scale, result), pack_scale(shape, scale, result)
     source = framed(x, shape.lanes, halo8(shape, window), zero)
     run_calls(depthwise8_calls(shape, out, source, ByteWeights(*map(Pointer, arrays)), result).calls, HALVES, order)
     np.testing.assert_array_equal(plain(out), meaning(sums, scale, result))
@@ -72,4 +72,4 @@ def test_filters_are_packed_without_gaps():
     f = np.arange(5 * 9).reshape(5, 1, 3, 3).astype("i1")
     packed = pack_depthwise8(replace(ByteShape(5, 9, 9, 5, HALVES, SAME, 5), is_unpacked=True), f)
     assert packed.shape == (8, 3, 3) and packed[:5].ravel().tolist() == f.ravel().tolist() and not packed[5:].any()
-    assert Tile(14, 2, False, "once", False).plane == 3 * 14
+    assert Tile(14, 2, False, "once", False, True).plane == 3 * 14

@@ -5,7 +5,15 @@ import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, pack_scale, split_numbers, split_scale
+from cgraph.kernels.conv8.calls import (
+    ByteShape,
+    Result,
+    pack_scale,
+    pack_start,
+    split_numbers,
+    split_scale,
+    split_start,
+)
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.window import Window
 from cgraph.lowering.pack_int8 import byte_constants, pack_product
@@ -76,7 +84,8 @@ def test_a_fixed_result_is_bounded_where_sums_and_shifts_are_small_or_its_channe
     """Shifts of -21 leave the zero point alone, and large sums the largest byte."""
     filters, scale, constants = fixed_layer([100, bias], [3 << 29, 2**30], [-7, shift])
     result, (start, packed) = constants.result, constants.numbers
-    scales = split_scale(constants.shape, packed, result)
+    scales = split_scale(constants.shape, start, packed, result)
+    start = split_start(constants.shape, start, result)
     assert result.bounded == bounded and not result.has_one_scale
     images = np.concatenate([np.indices((256, 2)).reshape(2, -1).T * (1, 255), RNG.integers(0, 256, (99, 2))])
     flat = filters[:, :, 0, 0].astype("i8")
@@ -93,30 +102,45 @@ def test_other_targets_and_floats_have_no_bounded_results():
 
 
 @pytest.mark.parametrize("k", [4, 5, 11])
-@pytest.mark.parametrize("result", [Result(fixed="once"), Result(fixed="once", bounded=True), Result()])
+@pytest.mark.parametrize(
+    "result",
+    [
+        Result(fixed="once"),
+        Result(fixed="once", bounded=True),
+        Result(fixed="once", bounded=True, joins_places=True),
+        Result(fixed="twice", bounded=True, joins_places=True),
+        Result(),
+    ],
+)
 def test_scales_are_packed_and_split(result, k):
-    """Of bounded results, a factor takes four bytes and a shift one; other targets keep two numbers."""
-    for target in (HALVES, TARGET):
+    """Of bounded results, a factor takes four bytes and a shift one, or none where sums have places; other targets keep
+    two numbers.
+    """
+    for target in (HALVES,) if result.joins_places else (HALVES, TARGET):
         shape = ByteShape(3, 1, 2, k, target)
         scale = RNG.random(k, "f4")
         if result.fixed:
             scale = np.stack([RNG.integers(1 << 30, 1 << 31, k), RNG.integers(-20, -1, k)]).astype("i4")
-        packed = pack_scale(shape, scale, result)
-        assert split_scale(shape, packed, result).tolist() == scale.tolist()
+        start = RNG.integers(-(1 << 26), 1 << 26, k, "i4")
+        packed_start, packed = pack_start(shape, start, scale, result), pack_scale(shape, scale, result)
+        assert split_start(shape, packed_start, result).tolist() == start.tolist()
+        assert split_scale(shape, packed_start, packed, result).tolist() == scale.tolist()
         channels = shape.panels * shape.panel_channels
         is_short = result.bounded and target is HALVES
-        assert packed.nbytes == channels * (5 if is_short else 4 * scale.ndim)
+        assert packed.nbytes == channels * ((4 if result.joins_places else 5) if is_short else 4 * scale.ndim)
 
 
 def test_one_scale_of_all_filters_is_stored_once():
     filters, scale, constants = fixed_layer([100, 7], [3 << 29, 3 << 29], [-7, -7])
     assert constants.result.has_one_scale and constants.numbers[1].tolist() == scale[:, 0].tolist()
-    assert split_scale(constants.shape, constants.numbers[1], constants.result).tolist() == scale.tolist()
+    assert split_scale(constants.shape, *constants.numbers, constants.result).tolist() == scale.tolist()
     depthwise = ByteShape(8, 5, 5, 8, HALVES, Window((3, 3)), 8)
     filters = np.ones((8, 1, 3, 3), "int8")
     same = np.array([[1 << 30] * 8, [-7] * 8], "int32")
     constants = byte_constants(depthwise, filters, np.zeros(8, "int32"), same, 0, Result(fixed="twice"))
-    assert constants.result.bounded and not constants.result.has_one_scale
+    assert constants.result.bounded and not constants.result.has_one_scale and constants.result.joins_places
+    large = byte_constants(depthwise, filters, np.full(8, 1 << 26, "int32"), same, 0, Result(fixed="twice", high=254))
+    assert not large.result.joins_places
 
 
 MANY = 9  # channels of a result, enough to unpack pixels once for all
