@@ -218,7 +218,7 @@ def plain_numbers(
     """Return initial sums and scales of all filters."""
     if has_joined_halves(shape):
         return split_numbers(shape, filters, numbers[0], result.fixed == "once")
-    return split_start(shape, numbers[0], result), split_scale(shape, *numbers[:2], result)
+    return split_start(shape, numbers[0], result), split_scale(shape, numbers[0], numbers[1], result)
 
 
 class IntegerMatmul(Op):
