@@ -188,8 +188,8 @@ def export_programs(
     for code in codes:
         check_code(code)
     state = {x.name: present_bytes(x.source) for x in interfaces[0].state}
-    kept = list(state.values()) if keeps_start else []
-    constants, start_of = placed_constants(functions, codes, interfaces, kept, alignment)
+    initial = list(state.values()) if keeps_start else []
+    constants, start_of = placed_constants(functions, codes, interfaces, initial, alignment)
     kernels = list(dict.fromkeys(k for code in codes for k in code.compiled_kernels))
     labels = tuple(dict.fromkeys(x for code in codes for x in code.labels)) if len(codes) > 1 else codes[0].labels
     starts = {name: start_of[id(raw)] for name, raw in state.items()} if keeps_start else {}

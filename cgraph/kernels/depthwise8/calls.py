@@ -87,9 +87,9 @@ def few_calls(
     (r, s), (down, across) = window.kernel, window.stride
     tasks = out.n * out.blocks * out.h
     form = result.dtype, result.fixed, result.bounded, (result.low, result.high) != (0, 255), result.join is not None
-    rows, joined = (ACROSS_ROWS, ()) if shape.is_across else (HALVES_ROWS, (result.joins_places,))
+    rows = ACROSS_ROWS if shape.is_across else HALVES_ROWS
     call = rows.call(
-        (few_pixels(out.w, shape.target.dot), s, across, *form, False, *joined),
+        (few_pixels(out.w, shape.target.dot), s, across, *form, False, result.joins_places),
         tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * s)),
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
         w=weights.at, bias=weights.bias, scale=weights.scale, shifts=shape.panels * shape.panel_channels,
