@@ -7,6 +7,7 @@ import pytest
 
 from cgraph.engine.cuda.simulator import launch as launch_module
 from cgraph.engine.cuda.simulator.launch import Simulator
+from cgraph.engine.cuda.simulator.memory import DEVICE
 from cgraph.engine.cuda.simulator.text import Fault
 
 THREADS = 64
@@ -95,6 +96,28 @@ def test_planted_fault_is_found(fault):
     text, body = PLANTED[fault]
     with pytest.raises(Fault, match=text):
         run(body)
+
+
+@pytest.mark.parametrize("plus, text", [(2, "misaligned"), (4096, "outside every allocation")])
+def test_a_fault_of_one_thread_is_found(plus, text):
+    first = "\tsetp.ne.b32 \t%p1, %r1, 0;\n\t@%p1 bra \t$L_end;\n"
+    run(f"{first}\tst.global.b32 \t[%rd6], %r1;\n$L_end:\n")
+    with pytest.raises(Fault, match=text):
+        run(f"{first}\tst.global.b32 \t[%rd6+{plus}], %r1;\n$L_end:\n")
+
+
+def test_accesses_to_several_allocations_may_not_touch_what_lies_between():
+    memory = Simulator().memory
+    first, second, last = (memory.take(6) - DEVICE for _ in range(3))
+    memory.check(np.array([first, last]), first, last, 4)
+    memory.free(second + DEVICE)
+    memory.check(np.array([last, first]), first, last, 4)
+    for wrong in (second, first + 4, last - 4):  # given back; the last bytes, nobody's; before
+        with pytest.raises(Fault, match="outside every allocation"):
+            memory.check(np.array([first, wrong, last]), first, last, 4)
+    for low, high in ((-4, last), (first, len(memory.owned) - 2)):
+        with pytest.raises(Fault, match="outside every allocation"):
+            memory.check(np.array([low, high]), low, high, 4)
 
 
 def test_blocks_that_write_the_same_word_race():

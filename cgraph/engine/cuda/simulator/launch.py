@@ -124,14 +124,14 @@ class BlockRun:
     def _next_threads(self) -> bool:
         """Select the threads at the earliest block; return False if all have returned."""
         at = np.where(self.waiting, self.end, self.at)
-        first = at.min()
+        first = np.minimum.reduce(at)
         if first == self.end:
             if not self.waiting.any():
                 return False
             self._pass_barrier()
             return self._next_threads()
         mask = at == first
-        self.mask, self.lanes = (True, ALL) if mask.all() else (mask, np.flatnonzero(mask))
+        self.mask, self.lanes = (True, ALL) if np.logical_and.reduce(mask) else (mask, mask.nonzero()[0])
         return True
 
     def _pass_barrier(self) -> None:
@@ -184,12 +184,12 @@ class BlockRun:
         """
         addresses = self.values[base]
         at = (self.active(addresses) if addresses.ndim else np.full(self.threads, addresses)[self.lanes]) + plus
-        if (at & (nbytes - 1)).any():
+        low, high, either = bounds(at)
+        if either & (nbytes - 1):
             raise Fault("misaligned")
-        low, high = int(at.min()), int(at.max())
         if low >= DEVICE:
             at = at - DEVICE
-            self.memory.check(at, nbytes)
+            self.memory.check(at, low - DEVICE, high - DEVICE, nbytes)
             self.memory.touch(at, nbytes, self.stamp[self.lanes], write)
             return self.memory.data, at
         start = low >> 32 << 32
@@ -225,6 +225,16 @@ class BlockRun:
             if not self.watch.written[words].all():
                 raise Fault("shared memory that nobody wrote")
             self.watch.loaded(words, stamps)
+
+
+def bounds(at: np.ndarray) -> tuple[int, int, int]:
+    """Return the least and the greatest address, and the bits that any of them has. One thread is the usual case in
+    kernels that copy: Python's integers are faster there.
+    """
+    if len(at) == 1:
+        one = int(at[0])
+        return one, one, one
+    return int(np.minimum.reduce(at)), int(np.maximum.reduce(at)), int(np.bitwise_or.reduce(at))
 
 
 def bits(value: Any, dtype: np.dtype) -> Any:

@@ -97,10 +97,15 @@ class Memory:
             raise Fault(f"a copy of {nbytes} bytes outside every allocation")
         return self.data[start : start + nbytes]
 
-    def check(self, at: np.ndarray, size: int) -> None:
-        """Raise Fault for accesses of `size` bytes at these offsets that are outside the allocations."""
-        inside = at.min() >= 0 and at.max() <= len(self.owned) - size
-        if not (inside and self.owned[at].all() and self.owned[at + (size - 1)].all()):
+    def check(self, at: np.ndarray, low: int, high: int, size: int) -> None:
+        """Raise Fault for accesses of `size` bytes at these offsets, from `low` to `high`, that are outside the
+        allocations.
+        """
+        if low < 0 or high > len(self.owned) - size:
+            raise Fault("outside every allocation")
+        if np.logical_and.reduce(self.owned[low : high + size]):  # all bytes between, so these too: the usual case
+            return
+        if not (self.owned[at].all() and self.owned[at + (size - 1)].all()):
             raise Fault("outside every allocation")
 
     def touch(self, at: np.ndarray, size: int, stamps: np.ndarray, write: bool) -> None:
