@@ -21,7 +21,7 @@ def test_rows_of_one_pixel_sum_all_channels_at_once(fixed, low):
         assert ByteShape(c, h, 1, k, form("halves")).pairs == 2
         check(case, form("halves"), result)
     assert ByteShape(3, 1, 2, 5, form("halves")).pairs == 1
-    assert [Tile(1, pairs, 1, 4, 1, 4, *ANY, False).channels for pairs in (1, 2)] == [2, 4]
+    assert [Tile(1, pairs, 1, 4, 1, 4, *ANY, False, False, False).channels for pairs in (1, 2)] == [2, 4]
 
 
 @pytest.mark.parametrize("s", [1, MOST_TAPS, MOST_TAPS + 1])
@@ -43,5 +43,5 @@ def test_a_word_has_two_channels_of_every_other_input(pairs):
 
 
 def test_depthwise_tiles_have_the_params_of_their_signature():
-    tile = DepthwiseTile(4, 3, 1, *ANY)
+    tile = DepthwiseTile(4, 3, 1, *ANY, False)
     assert (tile.pixels, tile.s, tile.stride, tile.result, tile.is_rows) == (4, 3, 1, "u1", False)

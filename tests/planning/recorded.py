@@ -2,7 +2,8 @@
 
 ``python -m tests.planning.recorded`` writes `recorded.txt` anew. Read its difference: each line that changed is a graph
 whose schedule, plan or kernels are others than before. ``python -m tests.planning.recorded NAME`` prints all that is
-recorded of one graph, to be compared with what the same command prints elsewhere.
+recorded of one graph, to be compared with what the same command prints elsewhere; ``--shown`` the lines of all
+pictures and texts.
 """
 
 import hashlib
@@ -287,7 +288,9 @@ def lines() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["--shown"]:
+        sys.stdout.writelines(f"{shown_line(name)}\n" for name in GRAPHS)
+    elif len(sys.argv) > 1:
         for case in cases():
             if case[0] == sys.argv[1] and case[2] != "in one byte":
                 sys.stdout.write(f"{case}\n{facts(compiled(*case))}\n")
