@@ -80,6 +80,8 @@ class CellValue:
     @property
     def is_there(self) -> bool:
         there = self._array is not None or self.newer is not None
+        if self.done is not None and self.newer is not None:
+            self.newer.settle()  # a run that an exception left may still write: the word and other Vars would disagree
         return there and (self.done is None or bool(self.done[0]))
 
     def await_device(self, done: Any) -> None:

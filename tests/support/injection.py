@@ -33,11 +33,13 @@ class Lines:
     Fields
         at: raise at this event, counted from 1, or the next whose exception reaches the call; 0 never raises
         seen: per event its file and line
+        callers: per event the line that called its function
     """
 
     def __init__(self, at: int = 0) -> None:
         self.at = at
         self.seen: list[tuple[str, int]] = []
+        self.callers: list[int] = []
 
     def during(self, act: Callable[[], Any]) -> bool:
         """Do it; whether the exception was raised."""
@@ -57,6 +59,7 @@ class Lines:
     def _line(self, frame: FrameType, event: str, _arg: Any) -> Any:
         if event == "line":
             self.seen.append((frame.f_code.co_filename, frame.f_lineno))
+            self.callers.append(frame.f_back.f_lineno if frame.f_back else 0)
             if 0 < self.at <= len(self.seen) and not is_forgotten(frame):
                 self.at = 0
                 raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
@@ -94,12 +97,17 @@ def first_events(act: Callable[[], Any]) -> list[int]:
     return list(first.values())
 
 
-def ends_of_lines(lines: list[tuple[str, int]]) -> list[int]:
-    """The numbers of the first two events and the last one of each line, in order: rounds in between repeat them."""
-    by_line: dict[tuple[str, int], list[int]] = {}
-    for i, line in enumerate(lines, 1):
+def ends_of_lines(act: Callable[[], Any]) -> tuple[list[tuple[str, int]], list[int]]:
+    """The lines that a call runs, and the numbers of the first two events and the last one of each, in order.
+
+    A line counts once for each line that calls its function; rounds in between repeat these.
+    """
+    lines = Lines()
+    assert not lines.during(act)
+    by_line: dict[Any, list[int]] = {}
+    for i, line in enumerate(zip(lines.seen, lines.callers), 1):
         by_line.setdefault(line, []).append(i)
-    return sorted({i for some in by_line.values() for i in (*some[:2], some[-1])})
+    return lines.seen, sorted({i for some in by_line.values() for i in (*some[:2], some[-1])})
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 import cgraph as cg
 from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.reference import evaluate
-from tests.support.injection import Lines, ends_of_lines, events
+from tests.support.injection import Lines, ends_of_lines
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
 
@@ -94,17 +94,33 @@ def cut_off(scenario: Scenario, at: int) -> None:
 
 
 def check_lines(make: Callable[[], Scenario], each: int) -> None:
-    """Cut the act off: of one that is the first of its Function, and of a later one.
+    """Cut the act off: each one that follows others, and every fourth time the first of its Function.
 
     At every so many events; with 1 at each line, in its first two rounds and the last.
     """
     scenario = make()
-    lines = events(scenario.act)
-    for at in range(1, len(lines) + 1, each) if each > 1 else ends_of_lines(lines):
-        if "simulator" in Path(lines[at - 1][0]).parts and at // each % OF_THE_DEVICE:
-            continue
-        try:
-            cut_off(make() if at % 4 == 0 else scenario, at)
-        except BaseException as error:
-            error.add_note(f"cut off at event {at}: {lines[at - 1]}")
-            raise
+    first = chosen_events(scenario.act, each)
+    scenario.outcomes()
+    for at, line in chosen_events(scenario.act, each):
+        check_cut(scenario, at, line)
+    for at, line in first[::4]:
+        check_cut(make(), at, line)
+
+
+def chosen_events(act: Callable[[], Any], each: int) -> list[tuple[int, tuple[str, int]]]:
+    """Numbers of events of a call, with their lines; few of the simulated device's."""
+    lines, ends = ends_of_lines(act)
+    numbers = range(1, len(lines) + 1, each) if each > 1 else ends
+    return [
+        (at, lines[at - 1])
+        for at in numbers
+        if "simulator" not in Path(lines[at - 1][0]).parts or at // each % OF_THE_DEVICE == 0
+    ]
+
+
+def check_cut(scenario: Scenario, at: int, line: tuple[str, int]) -> None:
+    try:
+        cut_off(scenario, at)
+    except BaseException as error:
+        error.add_note(f"cut off at event {at}: {line}")
+        raise

@@ -16,7 +16,7 @@ from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.errors import PositionError
 from tests.engine.cuda.conftest import forget
 from tests.function.test_transactions import copied_updates, first_value, updates_in_place
-from tests.support.injection import ends_of_lines, events
+from tests.support.injection import ends_of_lines
 from tests.support.late_cuda import LateStandIn, fill_later
 from tests.support.tolerance import assert_near
 from tests.support.transactions import cut_off
@@ -243,10 +243,17 @@ def test_each_instance_has_a_stream_of_its_own_and_all_are_waited_for(late):
 def test_an_exception_leaves_all_vars_old_or_all_new(late, make, each):
     """At a line of the engine; the kernels themselves run behind the driver."""
     scenario = make("cuda")
-    for _ in range(4):  # the third run captures a graph
+    first = lines_of_the_engine(scenario.act, each)
+    for _ in range(3):  # the third run captures a graph
         scenario.act()
-    lines = events(scenario.act)
-    chosen = ends_of_lines(lines) if each == 1 else range(1, len(lines) + 1)
-    own = [at for at in chosen if "simulator" not in Path(lines[at - 1][0]).parts]
-    for at in own[::each]:
-        cut_off(make("cuda") if at % 4 == 0 else scenario, at)
+    for at in lines_of_the_engine(scenario.act, each):
+        cut_off(scenario, at)
+    for at in first[::4]:
+        cut_off(make("cuda"), at)
+
+
+def lines_of_the_engine(act, each):
+    """Numbers of events of a call at lines outside the simulator: every so many; with 1 the ends of each line."""
+    lines, ends = ends_of_lines(act)
+    chosen = ends if each == 1 else range(1, len(lines) + 1)
+    return [at for at in chosen if "simulator" not in Path(lines[at - 1][0]).parts][::each]
