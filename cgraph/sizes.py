@@ -130,7 +130,7 @@ class SizedFunction:
         error = f"SizedFunction has no attribute {name!r}"
         if hasattr(Function, name) and not name.startswith("_"):
             sizes = ", ".join(f"{size}=1" for size in self.sizes)
-            error += f": each size has a Function of its own. Use at({sizes}).{name}"
+            error += f": each size has its own Function. Use at({sizes}).{name}"
         raise AttributeError(error)
 
     def _measured_precision(self) -> Any:

@@ -38,6 +38,8 @@ nav:
 
 
 def main() -> None:
+    if any(argument.startswith("-") for argument in sys.argv[1:]):
+        sys.exit("usage: python -m docs.site [FOLDER]")
     build(Path(sys.argv[1] if len(sys.argv) > 1 else "out/site").resolve())
 
 

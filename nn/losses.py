@@ -160,7 +160,7 @@ def huber(predicted: Node, targets: Node) -> Node:
 
 
 def node_of(x: Any) -> Node:
-    """Return a node, or an array that `cg.jit` traces, as it is, and anything else as a constant."""
+    """Return a node or a traced array unchanged, and anything else as a constant."""
     return x if hasattr(x, "spec") else cg.Const(x)
 
 
