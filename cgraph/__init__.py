@@ -48,6 +48,7 @@ NAMES = {
     "cgraph.saved.function": ("SavedFunction",),
     "cgraph.saved.read": ("load",),
     "cgraph.transforms.differentiate": ("grad", "value_and_grad"),
+    "cgraph.transforms.jacobian": ("hessian", "jacobian"),
     "cgraph.transforms.compile_function": ("jit",),
     "cgraph.transforms.vectorise": ("vmap",),
     "cgraph.standalone.export": ("export", "export_targets"),

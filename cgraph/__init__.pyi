@@ -69,6 +69,8 @@ from cgraph.storage.weight_file import check_weights as check_weights
 from cgraph.transforms.compile_function import jit as jit
 from cgraph.transforms.differentiate import grad as grad
 from cgraph.transforms.differentiate import value_and_grad as value_and_grad
+from cgraph.transforms.jacobian import hessian as hessian
+from cgraph.transforms.jacobian import jacobian as jacobian
 from cgraph.transforms.vectorise import vmap as vmap
 from cgraph.version import __version__ as __version__
 import nn as nn

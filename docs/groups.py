@@ -51,7 +51,8 @@ CGRAPH = (
         "Gradients",
         "Gradients are nodes of the graph, or Python functions of functions. `NoGradientError`: an op on the path has "
         "none.",
-        "gradient pullback jvp hessian_vector_product grad value_and_grad stop_gradient custom_gradient",
+        "gradient pullback jvp hessian_vector_product grad value_and_grad jacobian hessian "
+        "stop_gradient custom_gradient",
     ),
     group(
         "Loops, branches and Python functions",

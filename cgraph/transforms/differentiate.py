@@ -43,9 +43,7 @@ class Differentiated(Transformation):
     """The gradient of a function, with its value if asked for."""
 
     def __init__(self, f: Callable, argnums: int | Sequence[int], has_aux: bool, with_value: bool) -> None:
-        numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        if not numbers or not all(isinstance(i, int) for i in numbers):
-            raise ArgumentError(f"argnums={argnums!r:.60} names no argument; pass a position such as 0, or several")
+        numbers = argument_numbers(argnums)
         self.numbers, self.is_single = numbers, isinstance(argnums, int)
         self.has_aux, self.with_value = has_aux, with_value
         step = ("value_and_grad" if with_value else "grad", numbers, self.is_single, has_aux)
@@ -54,7 +52,7 @@ class Differentiated(Transformation):
     def inside(self, /, *args: Any, **kwargs: Any) -> Any:
         """Build the gradient in the trace in progress."""
         call = InnerCall(self.f, args, kwargs)
-        leaves, positions = leaves_of((args, kwargs)), self.positions(args)
+        leaves, positions = leaves_of((args, kwargs)), leaf_positions(args, self.numbers)
         variables: dict[int, Node] = {i: variable_of(leaves[i], i) for i in positions}
         results, form, keys = call.run(variables, leaves)
         y, aux, aux_form = self.parts(results, form)
@@ -74,18 +72,6 @@ class Differentiated(Transformation):
     def graph(self, y: Node, variables: list[Node], others: Sequence[Node]) -> list[Node]:
         """Return the value, its gradients and other results, in one graph."""
         return [y, *gradient(y, variables), *others]
-
-    def positions(self, args: Sequence[Any]) -> list[int]:
-        """Return the positions of the differentiated leaves. ArgumentError for an argument that is missing."""
-        starts, count = [], 0
-        for x in args:
-            size = len(leaves_of(x))
-            starts.append(range(count, count + size))
-            count += size
-        for i in self.numbers:
-            if not -len(args) <= i < len(args):
-                raise ArgumentError(f"argnums has {i}, and {len(args)} arguments are passed by position")
-        return [position for i in self.numbers for position in starts[i]]
 
     def parts(self, results: list[Any], form: Any) -> tuple[Node, list[Any], Any]:
         """Return the value to differentiate, and leaves and structure of the rest."""
@@ -123,3 +109,27 @@ def variable_of(x: Any, i: int) -> Node:
             "convert the argument with astype(float), or leave it out of argnums"
         )
     return variable
+
+
+def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
+    """Return the positions of arguments that `argnums` names. ArgumentError if it names none."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not numbers or not all(isinstance(i, int) for i in numbers):
+        raise ArgumentError(f"argnums={argnums!r:.60} names no argument; pass a position such as 0, or several")
+    return numbers
+
+
+def leaf_positions(args: Sequence[Any], numbers: Sequence[int]) -> list[int]:
+    """Return the positions, among the leaves of all arguments, of those of the numbered ones.
+
+    ArgumentError for an argument that is missing.
+    """
+    starts, count = [], 0
+    for x in args:
+        size = len(leaves_of(x))
+        starts.append(range(count, count + size))
+        count += size
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise ArgumentError(f"argnums has {i}, and {len(args)} arguments are passed by position")
+    return [position for i in numbers for position in starts[i]]
