@@ -37,7 +37,7 @@ class Spec(Record):
 
     def __post_init__(self) -> None:
         if self.dtype not in _SUPPORTED:
-            raise DTypeError(f"dtype {self.dtype} is not supported; use one of {NAMES}")
+            raise not_supported(self.dtype)
         if min(self.shape, default=0) < 0:
             raise ShapeError(f"shape {list(self.shape)} has a negative axis; use lengths >= 0")
         if len(self.shape) > MOST_AXES:
@@ -95,8 +95,16 @@ def dtype_of(dtype: Any) -> np.dtype:
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype; use one of {NAMES}") from error
     if resolved not in _SUPPORTED:
-        raise DTypeError(f"dtype {resolved} is not supported; use one of {NAMES}")
+        raise not_supported(resolved)
     return resolved
+
+
+def not_supported(dtype: np.dtype) -> DTypeError:
+    """Return the error for a dtype that nodes cannot have."""
+    here = dtype.newbyteorder("=")
+    if here in _SUPPORTED:
+        return DTypeError(f"dtype {dtype} has the other byte order; convert the array with x.astype({here.name!r})")
+    return DTypeError(f"dtype {dtype} is not supported; use one of {NAMES}")
 
 
 def whole(n: Any) -> int:

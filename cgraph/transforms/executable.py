@@ -9,15 +9,19 @@ from weakref import WeakKeyDictionary, finalize
 
 import numpy as np
 
+from cgraph.errors import GraphError
 from cgraph.function import Function
 from cgraph.ir.graph import Node
 from cgraph.record import Record
 from cgraph.storage.function_cache import FUNCTION_NBYTES, FunctionCache, nbytes_of
+from cgraph.transforms.leaves import SETTINGS
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.trees import LEAF, unflatten
 
 MOST, MOST_NBYTES = 256, 2 << 30
 SERIALS = itertools.count()
+CONSTANTS = (np.ndarray, np.generic, bool, int, float, complex, *SETTINGS)
+"""Classes of results that are returned as they are."""
 
 
 class Executable:
@@ -119,7 +123,17 @@ def number_of(f: Any, recipe: Hashable) -> int:
 
 
 def node_or_constant(x: Any) -> Any:
-    """Return a leaf of a result as a node; a leaf that is not computed as a list with a copy of it."""
+    """Return a leaf of a result as a node; a leaf that is not computed as a list with a copy of it.
+
+    GraphError for an object that may hide traced arrays, such as an iterator or a set.
+    """
     if isinstance(x, Tracer):
         return x.node
-    return x if isinstance(x, Node) else [x.copy() if isinstance(x, np.ndarray) else x]
+    if isinstance(x, Node):
+        return x
+    if not isinstance(x, CONSTANTS):
+        raise GraphError(
+            f"the function returns {x!r:.60} of {type(x).__name__}, which is neither an array nor a tuple, list, dict "
+            "or dataclass of arrays; return one of these, such as list(x) of an iterator, or the arrays of an object"
+        )
+    return [x.copy() if isinstance(x, np.ndarray) else x]

@@ -14,6 +14,10 @@ WAYS = (
     "Use np.where or cg.cond to choose, cg.while_loop or cg.fori to repeat, static_argnames= for an argument that is a "
     "plain setting, or keep this part outside the function"
 )
+CONVERSIONS = (
+    "Use x.astype(float) and the like to convert, np.sin in place of math.sin, static_argnames= for an argument that "
+    "is a plain setting, or keep this part outside the function"
+)
 
 
 class Tracer:
@@ -95,23 +99,23 @@ class Tracer:
         return (self[i] for i in range(len(self)))
 
     # -- what needs a value ---------------------------------------------------------------------------------------
-    def _no_value(self, what: str) -> Any:
+    def _no_value(self, what: str, ways: str = WAYS) -> Any:
         raise GraphError(
             f"{here()}: {what}, and {self._node.name} {self._node.spec} (made at {self._node.where}) has no value "
-            f"while its function is traced. {WAYS}"
+            f"while its function is traced. {ways}"
         )
 
     def __bool__(self) -> bool:
         return self._no_value("if, while, and, or and not need True or False")
 
     def __float__(self) -> float:
-        return self._no_value("float() needs a number")
+        return self._no_value("float() needs a number", CONVERSIONS)
 
     def __int__(self) -> int:
-        return self._no_value("int() needs a number")
+        return self._no_value("int() needs a number", CONVERSIONS)
 
     def __complex__(self) -> complex:
-        return self._no_value("complex() needs a number")
+        return self._no_value("complex() needs a number", CONVERSIONS)
 
     def __index__(self) -> int:
         return self._no_value("range(), a shape or a slice needs an integer")

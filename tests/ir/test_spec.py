@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.spec import LARGEST, MOST_AXES, Bundle, Spec, dtype_of, shape_of
 from cgraph.system.alignment import aligned
@@ -88,3 +89,12 @@ def test_shapes_in_every_form(shape, expected):
 def test_what_is_refused_as_a_shape(shape):
     with pytest.raises(ShapeError, match="is not a shape; pass integers"):
         shape_of(shape)
+
+
+def test_the_other_byte_order_is_refused_with_the_conversion_that_works():
+    for kind in ("float32", "int16", "complex128"):
+        x = np.arange(3).astype(np.dtype(kind).newbyteorder("S"))
+        for use in (cg.Const, cg.Var, cg.jit(lambda x: x + 1), lambda x: cg.ones((2,), x.dtype)):
+            with pytest.raises(DTypeError, match=rf"other byte order; convert the array with x.astype\('{kind}'\)"):
+                use(x)
+        assert cg.jit(lambda x: x + 1)(x.astype(kind)).tolist() == [1, 2, 3]

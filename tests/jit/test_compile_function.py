@@ -396,3 +396,29 @@ def test_streams_advance_wherever_they_stand_among_the_arguments():
         for got, i in zip(found, drawn, strict=True):
             assert_near(got, plain[i].normal(size=2), "float64 formulas")
     assert_near([x.normal() for x in streams], [x.normal() for x in plain], "float64 formulas")
+
+
+class Holder:
+    def __init__(self, x):
+        self.x = x
+
+
+@pytest.mark.parametrize(
+    "f, kind",
+    [
+        (lambda x: Holder(x), "Holder"),
+        (lambda x: (y for y in x), "generator"),
+        (lambda x: map(abs, x), "map"),
+        (lambda x: {"a": [{1, x.shape[0]}]}, "set"),
+        (lambda x: {"a": x}.values(), "dict_values"),
+        (lambda x: (x, iter([x])), "list_iterator"),
+    ],
+)
+def test_a_result_in_which_traced_arrays_may_hide_is_refused(f, kind):
+    with pytest.raises(GraphError, match=f"the function returns .* of {kind}, .* return one of these"):
+        cg.jit(f)(np.ones(2))
+
+
+def test_settings_among_results_are_returned():
+    settings = ("text", b"bytes", np.float32, np.dtype("int8"), slice(1, 2), ..., np.sin, len, None, np.int8(3), 2j)
+    assert cg.jit(lambda x: (x, settings))(np.ones(2))[1] == settings

@@ -86,6 +86,13 @@ def test_what_needs_a_value_names_it_with_its_line(f, words):
         inside(f, 2.0)
 
 
+def test_conversions_name_what_converts():
+    for f in (float, int, complex):
+        with pytest.raises(GraphError, match=r"x.astype\(float\) and the like to convert, np.sin in place of math.sin"):
+            inside(f, 2.0)
+    assert inside(lambda x: np.sin(x.astype(float)), 2).dtype == "float64"
+
+
 def test_private_names_are_no_attributes():
     assert inside(lambda x: hasattr(x, "_private"), X) is False
     with pytest.raises(AttributeError, match="a traced array has no attribute '_private'"):
