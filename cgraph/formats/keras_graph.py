@@ -4,7 +4,7 @@ Keras stores images as ``[n, h, w, c]``. The graph stores them as ``[n, c, h, w]
 order of elements matters: at a Flatten or Reshape.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,17 @@ from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import SECONDS, read_keras_apart
 from cgraph.formats.keras_archive import read_keras_model
-from cgraph.formats.keras_config import KerasLayer, network_of
+from cgraph.formats.keras_config import MOST_DEPTH, KerasLayer, LayerPlace, network_of, numbered
 from cgraph.formats.keras_h5 import KerasFile
-from cgraph.formats.keras_layers import RULES, LayerRule, Weights, activate, channels_first
+from cgraph.formats.keras_layers import RULES
+from cgraph.formats.keras_rules import KerasRule, LayerResults, LayerUse, Weights, channels_first
 from cgraph.formats.model import Model
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
-Groups = dict[tuple[str, str], Weights]
-NODES = 8  # per layer, besides one per operand: filters, a pad, the layer, a bias, its shape, an activation
+Groups = dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], Weights]]
 EXPECTED = (CgraphError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors of layers whose description has an entry of an unexpected type."""
 
@@ -65,20 +65,25 @@ def build_graph(file: KerasFile, path: str | Path, n: int) -> KerasGraph:
 @keeps_origin
 def graph_of(file: KerasFile, n: int, name: str = "") -> KerasGraph:
     """Build each layer after its operands; its nodes have its number in the file `name`, and its name."""
-    network = network_of(file.config)
-    allowance = Allowance(file.nbytes)
-    groups, nodes = {} if file.numbered else arrays_by_group(file), dict[str, Node]()
+    network = network_of(file.config, LayerPlace(allowance=Allowance(file.nbytes)))
+    groups = {} if file.numbered else arrays_by_group(file, network.layers)
+    values, masks = dict[str, Node](), dict[str, Node]()
     for number, layer in enumerate(sort_layers(network.layers)):
-        allowance.spend(f"layer {layer.name!r:.80}", nodes=NODES + len(layer.operands))
-        xs = [nodes[x] if isinstance(x, str) else x for x in layer.operands]
         with origin_at(name, number, layer.name):
-            nodes[layer.name] = build_layer(layer, file, groups, xs, n)
-    variables = [x for x in (nodes[name] for name in network.inputs) if isinstance(x, Var)]
-    return KerasGraph(variables, [nodes[name] for name in network.outputs], network.outputs)
+            results = build_layer(layer, file, groups, (values, masks), n)
+        for i, value in enumerate(results.values):
+            values[numbered(layer.name, i)] = value
+        if results.mask is not None:
+            masks[layer.name] = results.mask
+    missing = [x for x in (*network.inputs, *network.outputs) if x not in values]
+    if missing:
+        raise FormatError(f"the network has no value {missing[0]!r:.80}. Save it again")
+    variables = [x for x in (values[name] for name in network.inputs) if isinstance(x, Var)]
+    return KerasGraph(variables, [values[name] for name in network.outputs], network.outputs)
 
 
 def sort_layers(layers: list[KerasLayer]) -> Iterator[KerasLayer]:
-    """Yield each layer after its operands, in linear time.
+    """Yield each layer after those that it reads, in linear time.
 
     FormatError if layers depend on each other in a cycle, an operand is missing, or two have one name.
     """
@@ -92,7 +97,8 @@ def sort_layers(layers: list[KerasLayer]) -> Iterator[KerasLayer]:
         if done.get(name):
             waiting.pop()
             continue
-        missing = [x for x in dict.fromkeys(by_name[name].operands) if isinstance(x, str) and not done.get(x)]
+        sources = [layer_of(x, by_name) for x in dict.fromkeys(by_name[name].reads)]
+        missing = [x for x in sources if not done.get(x)]
         for x in missing:
             if x not in by_name:
                 raise FormatError(f"layer {name!r:.80} reads {x!r:.80}, which is not a layer of the network")
@@ -106,50 +112,116 @@ def sort_layers(layers: list[KerasLayer]) -> Iterator[KerasLayer]:
             waiting += missing
 
 
-def build_layer(layer: KerasLayer, file: KerasFile, groups: Groups, xs: list[Any], n: int) -> Node:
+def layer_of(value: str, layers: Container[str]) -> str:
+    """Return the name of the layer that computes a value: ``lstm`` of ``lstm:1``."""
+    return value if value in layers else value.rpartition(":")[0] or value
+
+
+def build_layer(
+    layer: KerasLayer,
+    file: KerasFile,
+    groups: Groups,
+    values_and_masks: tuple[dict[str, Node], dict[str, Node]],
+    n: int,
+) -> LayerResults:
+    """Return what a layer returns, from the values and masks that are values_and_masks."""
     kind, options = layer.kind, layer.options
     if kind == "InputLayer":
         shape = options.get("batch_input_shape") or options["batch_shape"]
-        return Var((n, *channels_first(shape[1:])), options.get("dtype", "float32"), layer.name)
+        return LayerResults((Var((n, *channels_first(shape[1:])), options.get("dtype", "float32"), layer.name),))
     if options.get("data_format", "channels_last") != "channels_last":
         raise FormatError(f"layer {layer.name} has channels first. Save the network with data_format='channels_last'")
     if kind not in RULES:
-        raise FormatError(f"layer {layer.name} is a {kind}, which is not supported. Use {', '.join(RULES)}")
+        raise FormatError(
+            f"layer {layer.name} is a {kind}, which is not supported. Export the network as ONNX, or use "
+            f"{', '.join(sorted(RULES))}"
+        )
     rule = RULES[kind]
     if not rule.takes_numbers and any(isinstance(x, float) for x in layer.operands):
         raise FormatError(f"layer {layer.name} is a {kind} of a number. Use a tensor")
-    weights = numbered_arrays(layer, rule, file) if file.numbered else named_arrays(layer, groups)
+    weights = numbered_arrays(layer, rule, file) if file.numbered else named_arrays(layer, rule, groups)
     try:
-        return activate(rule.build(options, weights, xs), options.get("activation"))
+        return rule.results(use_of(layer, weights, *values_and_masks))
     except KeyError as error:
         raise FormatError(f"layer {layer.name!r:.80}, a {kind}, has no {error}. Save the network again") from None
+    except FormatError as error:
+        raise FormatError(f"layer {layer.name!r:.80}, a {kind}: {error}") from None
 
 
-def numbered_arrays(layer: KerasLayer, rule: LayerRule, file: KerasFile) -> Weights:
-    """Return the arrays of a layer from an archive, where they have numbers."""
+def use_of(layer: KerasLayer, weights: Weights, values: dict[str, Node], masks: dict[str, Node]) -> LayerUse:
+    """Return what the rule of a layer reads."""
+
+    def value(x: Any) -> Any:
+        if isinstance(x, tuple):
+            return tuple(map(value, x))
+        return values[x] if isinstance(x, str) else x
+
+    xs = [value(x) for x in layer.operands]
+    named = {key: value(x) for key, x in layer.named.items()}
+    named_masks = {key: masks[x] for key, x in layer.named.items() if x in masks}
+    return LayerUse(layer.options, weights, xs, named, [masks.get(str(x)) for x in layer.operands], named_masks)
+
+
+def numbered_arrays(layer: KerasLayer, rule: KerasRule, file: KerasFile) -> Weights:
+    """Return the arrays of a layer from an archive, where they have numbers in its group or those of inner layers."""
     names = rule.arrays_of(layer.options)
-    arrays = file.weights.get(layer.store, {})
-    if len(arrays) < len(names):
-        raise FormatError(
-            f"layer {layer.name!r:.80} has {len(arrays)} arrays in {layer.store!r:.80}, not {', '.join(names)}"
-        )
-    return {name: arrays[str(i)] for i, name in enumerate(names)}
+    weights: Weights = {}
+    counts: dict[str, int] = {}
+    for name in names:
+        inner = name.rpartition("/")[0]
+        store = f"{layer.store}/{inner}" if inner else layer.store
+        if store not in file.weights and inner:
+            store = f"{layer.store}/_{inner}"  # as Keras 2 names the layers in a MultiHeadAttention
+        counts[store] = counts.get(store, -1) + 1
+        array = file.weights.get(store, {}).get(str(counts[store]))
+        if array is None:
+            raise FormatError(
+                f"layer {layer.name!r:.80} has {counts[store]} arrays in {store!r:.80}, not {', '.join(names)}"
+            )
+        weights[name] = array
+    return weights
 
 
-def arrays_by_group(file: KerasFile) -> Groups:
-    """Return the arrays of an HDF5 file by layer, group in the layer, and name."""
+def arrays_by_group(file: KerasFile, layers: list[KerasLayer]) -> Groups:
+    """Return the arrays of an HDF5 file by outermost layer, group within it, the group around that, and name.
+
+    Keras writes the group of a layer in a network with all, some or none of the names of the networks around it, and
+    Keras 3 with that of the outermost network.
+    """
+    names = {candidate for layer in layers for candidate in candidates(layer)}
+    first = {candidate[0] for candidate in names if candidate}
     groups: Groups = {}
     for layer, arrays in file.weights.items():
         for path, x in arrays.items():
-            group, _, name = path.rpartition("/")
-            groups.setdefault((layer, group), {})[name] = x
+            parts = tuple(path.split("/"))
+            if len(parts) == 1:
+                groups.setdefault((layer, ()), {}).setdefault((), {})[path] = x
+            for i in (i for i in range(len(parts) - 1) if parts[i] in first):
+                for j in range(i + 1, min(len(parts), i + MOST_DEPTH + 3)):
+                    if parts[i:j] in names:
+                        inner = groups.setdefault((layer, parts[i:j]), {})
+                        inner.setdefault(parts[:i], {})["/".join(parts[j:])] = x
     return groups
 
 
-def named_arrays(layer: KerasLayer, groups: Groups) -> Weights:
-    """Return the arrays of a layer by name. Those of a layer in a network are in the group of the outermost network.
+def candidates(layer: KerasLayer) -> list[tuple[str, ...]]:
+    """Return the groups in which an HDF5 file may have a layer's arrays, the likeliest first.
 
-    Keras writes their groups with all, some or none of the names of the networks around the layer.
+    Keras 2 leaves out the name of a layer in a TimeDistributed, Keras 3 the prefix of a direction.
     """
-    paths = ["/".join(layer.path[i:]) for i in range(len(layer.path))]
-    return next((groups[layer.path[0], x] for x in (*paths, "") if (layer.path[0], x) in groups), {})
+    *around, name = layer.group or ("",)
+    plain = name.removeprefix("forward_").removeprefix("backward_")
+    groups = [(*around, name), (*around, plain), tuple(around)] if layer.group else [()]
+    return [group[i:] for i in range(len(layer.group) + 1) for group in groups if i <= len(group)]
+
+
+def named_arrays(layer: KerasLayer, rule: KerasRule, groups: Groups) -> Weights:
+    """Return the arrays of a layer by name, from the group of the outermost network or layer around it."""
+    if not layer.group:
+        return {}
+    for candidate in candidates(layer):
+        arrays = groups.get((layer.group[0], candidate), {})
+        weights = rule.named(arrays[min(arrays, key=len)]) if arrays else {}
+        if weights:
+            return weights
+    return {}

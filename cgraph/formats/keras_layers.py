@@ -7,135 +7,55 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.ir.graph import OPS, Node
-from cgraph.kernels.mapped import in_c_order
-from cgraph.ops import activation, arithmetic, conv, norm
-from cgraph.ops.elementary import exp
-from cgraph.ops.join import concat
+from cgraph.formats import keras_sequences, keras_windows
+from cgraph.formats.keras_rules import (
+    KerasRule,
+    LayerRule,
+    Options,
+    Weights,
+    axis_of,
+    channels_last,
+    constant,
+    from_channels_last,
+    per_channel,
+    with_bias,
+)
+from cgraph.formats.keras_windows import channels_second, from_channels_second
+from cgraph.ir.graph import Node
+from cgraph.ops import activation, arithmetic, norm
+from cgraph.ops.arithmetic import maximum
+from cgraph.ops.elementary import sqrt
 from cgraph.ops.leaf import Const
-from cgraph.ops.pad import pad
-from cgraph.ops.shape import broadcast_to
 from cgraph.ops.softmax import softmax
-from cgraph.record import Record
 
-Options = dict[str, Any]
-Weights = dict[str, np.ndarray]
-Build = Callable[[Options, Weights, list[Node]], Node]
-ACTIVATIONS = {
-    **{name: OPS[name] for name in ("relu", "relu6", "sigmoid", "tanh", "elu", "selu", "softplus", "softsign")},
-    "exponential": exp,
-    "gelu": activation.gelu,
-    "hard_silu": activation.hard_swish,
-    "hard_swish": activation.hard_swish,
-    "leaky_relu": lambda x: activation.leaky_relu(x, 0.2),
-    "mish": activation.mish,
-    "silu": activation.swish,
-    "softmax": lambda x: softmax(x, axis=1),
-    "swish": activation.swish,
-}
-SWITCHES = {"gamma": "scale", "beta": "center", "bias": "use_bias"}
-"""Options of a layer without which it lacks an array."""
 STATISTICS = ("mean", "variance")
 SMALLEST_DEVIATION = 1e-7  # of a Normalization; smaller ones are replaced by it
+SMALLEST_LENGTH = 1e-24  # the square of the smallest length of a vector that is divided by its length
 
 
-class LayerRule(Record):
-    """How a layer becomes nodes.
-
-    Fields
-        build: returns the node, from the options, the arrays by name, and the operands
-        arrays: names of its arrays, in the order of an archive
-        takes_numbers: if operands may be numbers
-    """
-
-    build: Build
-    arrays: tuple[str, ...] = ()
-    takes_numbers: bool = False
+class Statistics(LayerRule):
+    """A layer whose arrays may be among its options."""
 
     def arrays_of(self, options: Options) -> list[str]:
         """Return the names of the arrays that a layer with these options has."""
-        if self.arrays == STATISTICS and options.get("mean") is not None:
-            return []
-        return [x for x in self.arrays if options.get(SWITCHES.get(x, ""), True)]
-
-
-def channels_first(shape: list[int]) -> tuple[int, ...]:
-    return (shape[-1], *shape[:-1]) if len(shape) > 1 else tuple(shape)
-
-
-def channels_last(x: Node) -> Node:
-    """Return a value in Keras' order of axes."""
-    return x.transpose((0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
-
-
-def from_channels_last(x: Node) -> Node:
-    """Return a value in Keras' order of axes in the graph's order."""
-    return x.transpose((0, x.ndim - 1, *range(1, x.ndim - 1))) if x.ndim > 2 else x
-
-
-def activate(x: Node, name: str | None) -> Node:
-    if name in (None, "linear"):
-        return x
-    if name not in ACTIVATIONS:
-        raise FormatError(f"activation {name!r} is not supported. Use {', '.join(ACTIVATIONS)} or linear")
-    return ACTIVATIONS[name](x)
-
-
-def window_pad(options: Options, x: Node, window: list[int], dilation: list[int]) -> tuple[int, ...]:
-    """Return the padding before and after the two axes; an odd element goes after."""
-    if options["padding"] == "valid":
-        return (0, 0, 0, 0)
-    before, behind = [], []
-    for size, w, step, d in zip(x.shape[2:], window, options["strides"], dilation):
-        total = max((-(-size // step) - 1) * step + (w - 1) * d + 1 - size, 0)
-        before.append(total // 2)
-        behind.append(total - total // 2)
-    return (*before, *behind)
-
-
-def constant(x: np.ndarray) -> Node:
-    """Return a Const of an array in a mapped file; an array in another order is copied piece by piece."""
-    return Const(in_c_order(x), copy=False)
-
-
-def with_bias(x: Node, weights: Weights) -> Node:
-    bias = weights.get("bias")
-    return x if bias is None else x + per_channel(bias, x)
-
-
-def conv2d(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    dilation = options.get("dilation_rate", [1, 1])
-    pad = window_pad(options, xs[0], options["kernel_size"], dilation)
-    filters = constant(weights["kernel"].transpose(3, 2, 0, 1))  # [r, s, c, k] -> [k, c, r, s]
-    groups = options.get("groups", 1)
-    y = conv.conv2d(xs[0], filters, stride=options["strides"], pad=pad, dilation=dilation, groups=groups)
-    return with_bias(y, weights)
-
-
-def depthwise(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    kernel = weights.get("depthwise_kernel", weights.get("kernel"))  # [r, s, c, multiplier]; the latter in Keras 3
-    if kernel is None:
-        raise FormatError(f"a DepthwiseConv2D has {sorted(weights)}, not a kernel")
-    r, s, c, m = kernel.shape
-    dilation = options.get("dilation_rate", [1, 1])
-    pad = window_pad(options, xs[0], [r, s], dilation)
-    filters = constant(kernel.transpose(2, 3, 0, 1)).reshape((c * m, 1, r, s))
-    y = conv.conv2d(xs[0], filters, stride=options["strides"], pad=pad, dilation=dilation, groups=c)
-    return with_bias(y, weights)
+        return [] if options.get("mean") is not None else list(self.arrays)
 
 
 def batch_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
+    axes = options["axis"] if isinstance(options.get("axis"), list) else [options.get("axis", -1)]
+    if [axis % xs[0].ndim for axis in axes] != [xs[0].ndim - 1]:
+        raise FormatError(f"a BatchNormalization over axis {options['axis']!r:.40} is not supported. Use the last one")
     mean, variance = weights["moving_mean"], weights["moving_variance"]
     scale, shift = weights.get("gamma", np.ones_like(mean)), weights.get("beta", np.zeros_like(mean))
     parts = Const(scale), Const(shift), Const(mean), Const(variance)
-    return norm.batch_norm(xs[0], *parts, options["epsilon"])
+    return from_channels_second(norm.batch_norm(channels_second(xs[0]), *parts, options["epsilon"]))
 
 
 def layer_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
     check_last_axis("LayerNormalization", options["axis"], xs[0])
     if options.get("rms_scaling"):
         raise FormatError("a LayerNormalization with rms_scaling is not supported. Export the network as ONNX")
-    channels = xs[0].shape[1]
+    channels = xs[0].shape[axis_of(-1, xs[0])]
     scale = weights.get("gamma", np.ones(channels, np.float32))
     shift = weights.get("beta", np.zeros(channels, np.float32))
     y = norm.layer_norm(channels_last(xs[0]), Const(scale), Const(shift), options["epsilon"])
@@ -160,9 +80,29 @@ def check_last_axis(kind: str, axis: Any, x: Node) -> None:
         raise FormatError(f"a {kind} over the axes {axis!r:.40} is not supported. Normalise over the last axis")
 
 
-def per_channel(array: np.ndarray, x: Node) -> Node:
-    """Return one number for each channel, or one for all, in a shape that broadcasts with `x`."""
-    return Const(array.reshape(-1, *[1] * (x.ndim - 2)))
+def rms_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
+    check_last_axis("RMSNormalization", options["axis"], xs[0])
+    return from_channels_last(norm.rms_norm(channels_last(xs[0]), Const(weights["scale"]), options["epsilon"]))
+
+
+def group_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
+    check_last_axis("GroupNormalization", options["axis"], xs[0])
+    x = channels_second(xs[0])
+    channels = x.shape[1]
+    groups = channels if options["groups"] == -1 else options["groups"]
+    scale = weights.get("gamma", np.ones(channels, np.float32))
+    shift = weights.get("beta", np.zeros(channels, np.float32))
+    return from_channels_second(norm.group_norm(x, Const(scale), Const(shift), groups, options["epsilon"]))
+
+
+def unit_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
+    axes = options["axis"] if isinstance(options["axis"], list) else [options["axis"]]
+    return unit_length(xs[0], tuple(axis_of(axis, xs[0]) for axis in axes))
+
+
+def unit_length(x: Node, axes: tuple[int, ...]) -> Node:
+    """Return vectors divided by their length, or by a small number where that is larger."""
+    return x / sqrt(maximum((x * x).sum(axes, keepdims=True), SMALLEST_LENGTH))
 
 
 def scale_channels(options: Options, weights: Weights, xs: list[Node]) -> Node:
@@ -172,21 +112,6 @@ def scale_channels(options: Options, weights: Weights, xs: list[Node]) -> Node:
 def dense(options: Options, weights: Weights, xs: list[Node]) -> Node:
     y = channels_last(xs[0]) @ constant(weights["kernel"])
     return with_bias(from_channels_last(y), weights)
-
-
-def pool(name: str) -> LayerRule:
-    def build(options: Options, weights: Weights, xs: list[Node]) -> Node:
-        pad = window_pad(options, xs[0], options["pool_size"], [1, 1])
-        return OPS[name](xs[0], options["pool_size"], stride=options["strides"], pad=pad)
-
-    return LayerRule(build)
-
-
-def whole(name: str) -> LayerRule:
-    def build(options: Options, weights: Weights, xs: list[Node]) -> Node:
-        return OPS[name](xs[0], axis=tuple(range(2, xs[0].ndim)), keepdims=options.get("keepdims", False))
-
-    return LayerRule(build)
 
 
 def flatten(options: Options, weights: Weights, xs: list[Node]) -> Node:
@@ -201,21 +126,11 @@ def permute(options: Options, weights: Weights, xs: list[Node]) -> Node:
     return from_channels_last(channels_last(xs[0]).transpose((0, *options["dims"])))
 
 
-def concatenate(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    return concat(xs, axis=axis_of(options["axis"], xs[0]))
-
-
-def axis_of(axis: int, x: Node) -> int:
-    """Return an axis in the graph's order from one in Keras' order."""
-    axis %= x.ndim
-    return 1 if axis == x.ndim - 1 else axis + 1 if axis else 0
-
-
 def merge(operation: Callable[[Node, Node], Node]) -> LayerRule:
     def build(options: Options, weights: Weights, xs: list[Node]) -> Node:
         return reduce(operation, xs)
 
-    return LayerRule(build, takes_numbers=True)
+    return LayerRule(build, takes_numbers=True, keeps_mask=True)
 
 
 def softmax_layer(options: Options, weights: Weights, xs: list[Node]) -> Node:
@@ -233,42 +148,6 @@ def rescale(options: Options, weights: Weights, xs: list[Node]) -> Node:
     return xs[0] * options["scale"] + options["offset"]
 
 
-def separable(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    y = depthwise(options, {"kernel": weights["depthwise_kernel"]}, xs)
-    filters = constant(weights["pointwise_kernel"].transpose(3, 2, 0, 1))
-    return with_bias(conv.conv2d(y, filters), weights)
-
-
-def upsample(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    if options.get("interpolation", "nearest") != "nearest":
-        raise FormatError(f"an UpSampling2D by {options['interpolation']!r:.40} is not supported. Use 'nearest'")
-    n, c, h, w = xs[0].shape
-    r, s = options["size"]
-    return broadcast_to(xs[0].reshape((n, c, h, 1, w, 1)), (n, c, h, r, w, s)).reshape((n, c, h * r, w * s))
-
-
-def transposed_conv(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    """The result has stride times the size; with ``padding="valid"`` also what a larger window adds."""
-    if options.get("output_padding") is not None or options.get("dilation_rate", [1, 1]) != [1, 1]:
-        raise FormatError("a Conv2DTranspose with output_padding or dilation_rate is not supported. Leave them out")
-    cut = [max(w - s, 0) if options["padding"] == "same" else 0 for w, s in windows_of(options)]
-    more = tuple(max(s - w, 0) for w, s in windows_of(options))
-    around = [x // 2 for x in cut]
-    filters = constant(weights["kernel"].transpose(3, 2, 0, 1))  # [r, s, c, k] -> [k, c, r, s]
-    pads = (*around, *(x - y for x, y in zip(cut, around)))
-    return with_bias(conv.conv_transpose2d(xs[0], filters, options["strides"], pads, output_pad=more), weights)
-
-
-def windows_of(options: Options) -> list[tuple[int, int]]:
-    """Return the size of the window and the stride along each axis."""
-    return list(zip(options["kernel_size"], options["strides"]))
-
-
-def crop(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    rows, columns = (slice(before, size - after) for size, (before, after) in zip(xs[0].shape[2:], options["cropping"]))
-    return xs[0][:, :, rows, columns]
-
-
 def average(options: Options, weights: Weights, xs: list[Node]) -> Node:
     return reduce(arithmetic.add, xs) / len(xs)
 
@@ -279,11 +158,7 @@ def elu(options: Options, weights: Weights, xs: list[Node]) -> Node:
 
 def prelu(options: Options, weights: Weights, xs: list[Node]) -> Node:
     slope = weights["alpha"]
-    return activation.prelu(xs[0], Const(np.ascontiguousarray(np.moveaxis(slope, -1, 0))))
-
-
-def zero_pad(options: Options, weights: Weights, xs: list[Node]) -> Node:
-    return pad(xs[0], [(0, 0), (0, 0), *map(tuple, options["padding"])])
+    return activation.prelu(xs[0], Const(np.ascontiguousarray(np.moveaxis(slope, -1, 0)) if slope.ndim > 2 else slope))
 
 
 def relu_layer(options: Options, weights: Weights, xs: list[Node]) -> Node:
@@ -298,46 +173,39 @@ def pass_through(options: Options, weights: Weights, xs: list[Node]) -> Node:
     return xs[0]
 
 
-RULES: dict[str, LayerRule] = {
-    "Activation": LayerRule(pass_through),
-    "ActivityRegularization": LayerRule(pass_through),
+RULES: dict[str, KerasRule] = {
+    "Activation": LayerRule(pass_through, keeps_mask=True),
+    "ActivityRegularization": LayerRule(pass_through, keeps_mask=True),
     "Add": merge(arithmetic.add),
-    "AlphaDropout": LayerRule(pass_through),
-    "Average": LayerRule(average),
-    "AveragePooling2D": pool("avg_pool2d"),
-    "BatchNormalization": LayerRule(batch_norm, ("gamma", "beta", "moving_mean", "moving_variance")),
-    "Concatenate": LayerRule(concatenate),
-    "Conv2D": LayerRule(conv2d, ("kernel", "bias")),
-    "Conv2DTranspose": LayerRule(transposed_conv, ("kernel", "bias")),
-    "Cropping2D": LayerRule(crop),
-    "Dense": LayerRule(dense, ("kernel", "bias")),
-    "DepthwiseConv2D": LayerRule(depthwise, ("kernel", "bias")),
-    "Dropout": LayerRule(pass_through),
-    "ELU": LayerRule(elu),
+    "AlphaDropout": LayerRule(pass_through, keeps_mask=True),
+    "Average": LayerRule(average, keeps_mask=True),
+    "BatchNormalization": LayerRule(batch_norm, ("gamma", "beta", "moving_mean", "moving_variance"), keeps_mask=True),
+    "Dense": LayerRule(dense, ("kernel", "bias"), keeps_mask=True),
+    "Dropout": LayerRule(pass_through, keeps_mask=True),
+    "ELU": LayerRule(elu, keeps_mask=True),
     "Flatten": LayerRule(flatten),
-    "GaussianDropout": LayerRule(pass_through),
-    "GaussianNoise": LayerRule(pass_through),
-    "GlobalAveragePooling2D": whole("mean"),
-    "GlobalMaxPooling2D": whole("max"),
-    "Identity": LayerRule(pass_through),
-    "LayerNormalization": LayerRule(layer_norm, ("gamma", "beta")),
+    "GaussianDropout": LayerRule(pass_through, keeps_mask=True),
+    "GaussianNoise": LayerRule(pass_through, keeps_mask=True),
+    "GroupNormalization": LayerRule(group_norm, ("gamma", "beta"), keeps_mask=True),
+    "Identity": LayerRule(pass_through, keeps_mask=True),
+    "LayerNormalization": LayerRule(layer_norm, ("gamma", "beta"), keeps_mask=True),
     "LayerScale": LayerRule(scale_channels, ("gamma",)),
-    "LeakyReLU": LayerRule(leaky_relu),
-    "MaxPooling2D": pool("max_pool2d"),
+    "LeakyReLU": LayerRule(leaky_relu, keeps_mask=True),
     "Maximum": merge(arithmetic.maximum),
     "Minimum": merge(arithmetic.minimum),
     "Multiply": merge(arithmetic.multiply),
-    "Normalization": LayerRule(normalise, STATISTICS),
-    "PReLU": LayerRule(prelu, ("alpha",)),
+    "Normalization": Statistics(normalise, STATISTICS, keeps_mask=True),
+    "PReLU": LayerRule(prelu, ("alpha",), keeps_mask=True),
     "Permute": LayerRule(permute),
-    "ReLU": LayerRule(relu_layer),
-    "Rescaling": LayerRule(rescale),
+    "RMSNormalization": LayerRule(rms_norm, ("scale",)),
+    "ReLU": LayerRule(relu_layer, keeps_mask=True),
+    "Rescaling": LayerRule(rescale, keeps_mask=True),
     "Reshape": LayerRule(reshape),
-    "SeparableConv2D": LayerRule(separable, ("depthwise_kernel", "pointwise_kernel", "bias")),
     "Softmax": LayerRule(softmax_layer),
-    "SpatialDropout2D": LayerRule(pass_through),
+    **{f"SpatialDropout{i}D": LayerRule(pass_through, keeps_mask=True) for i in (1, 2, 3)},
     "StochasticDepth": LayerRule(pass_through),
     "Subtract": merge(arithmetic.subtract),
-    "UpSampling2D": LayerRule(upsample),
-    "ZeroPadding2D": LayerRule(zero_pad),
+    "UnitNormalization": LayerRule(unit_norm, keeps_mask=True),
+    **keras_windows.RULES,
+    **keras_sequences.RULES,
 }

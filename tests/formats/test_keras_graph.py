@@ -1,5 +1,6 @@
 """Graphs of Keras networks: layers in any order, arrays by name or number, images, numbers, what is refused."""
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -11,6 +12,8 @@ from cgraph.formats import keras_graph
 from cgraph.formats.keras_config import KerasLayer
 from cgraph.formats.keras_graph import arrays_by_group, graph_of, keras_model, named_arrays, sort_layers
 from cgraph.formats.keras_h5 import KerasFile
+from cgraph.formats.keras_layers import RULES, pass_through
+from cgraph.formats.keras_rules import LayerRule
 
 
 def network(*layers: dict) -> KerasFile:
@@ -144,21 +147,69 @@ def test_an_array_that_is_missing_is_named_with_its_layer():
 
 
 def test_arrays_of_an_inner_layer_are_in_the_group_with_the_most_of_its_names():
-    file = KerasFile({}, {"net": {"in/a/x": 1, "a/x": 2, "x": 3, "b/y/x": 4}, "a": {"x": 5}})
-    groups = arrays_by_group(file)
-    assert groups == {
-        ("net", "in/a"): {"x": 1},
-        ("net", "a"): {"x": 2},
-        ("net", ""): {"x": 3},
-        ("net", "b/y"): {"x": 4},
-        ("a", ""): {"x": 5},
-    }
+    file = KerasFile({}, {"net": {"in/a/x": 1, "a/x": 2, "x": 3, "b/y/x": 4, "s/net/z/x": 6}, "a": {"x": 5}})
+    rule = LayerRule(pass_through, ("x",))
 
     def arrays(*path):
-        return named_arrays(KerasLayer("ReLU", path, {}, (), ""), groups)
+        layer = KerasLayer("ReLU", path, {}, (), "", path)
+        return named_arrays(layer, rule, arrays_by_group(file, [layer]))
 
     assert arrays("net", "in", "a") == {"x": 1} and arrays("net", "other", "a") == {"x": 2}
     assert arrays("net", "other", "c") == {"x": 3} and arrays("a") == {"x": 5} and arrays("none") == {}
+    assert arrays("net", "z") == {"x": 6} and arrays("net", "b", "y") == {"x": 4}
+
+
+def test_arrays_of_directions_and_of_steps_are_found_under_the_names_of_both_versions():
+    file = KerasFile({}, {"b": {"s/b/gru_1/gru_cell/kernel": 1, "b/forward_gru/gru_cell/kernel": 2}, "t": {"t/x": 3}})
+
+    def arrays(rule, *path):
+        layer = KerasLayer("GRU", path, {}, (), "", path)
+        return named_arrays(layer, rule, arrays_by_group(file, [layer]))
+
+    assert arrays(RULES["GRU"], "b", "backward_gru_1") == {"cell/kernel": 1}
+    assert arrays(RULES["GRU"], "b", "forward_gru") == {"cell/kernel": 2}
+    assert arrays(LayerRule(pass_through, ("x",)), "t", "dense") == {"x": 3}
+    assert arrays(LayerRule(pass_through, ("kernel",)), "b", "forward_gru") == {}
+
+
+def test_results_of_a_layer_are_values_of_their_own_and_others_are_refused():
+    lstm = {"units": 3, "activation": "tanh", "return_state": True}
+    arrays = {
+        "l/kernel": np.ones((2, 12), "f4"),
+        "l/recurrent_kernel": np.ones((3, 12), "f4"),
+        "l/bias": np.ones(12, "f4"),
+    }
+    rows = [
+        {"class_name": "InputLayer", "name": "in", "config": {"batch_shape": [None, 4, 2]}},
+        {"class_name": "LSTM", "name": "l", "config": lstm, "inbound_nodes": [[["in", 0, 0]]]},
+    ]
+
+    def outputs(*numbers):
+        config = {"layers": rows, "input_layers": ["in", 0, 0], "output_layers": [["l", 0, i] for i in numbers]}
+        return graph_of(KerasFile({"class_name": "Functional", "config": config}, {"l": arrays}), 1)
+
+    graph = outputs(0, 2, 1)
+    assert graph.names == ("l", "l:2", "l:1") and [x.shape for x in graph.outputs] == [(1, 3)] * 3
+    with pytest.raises(FormatError, match="the network has no value 'l:3'. Save it again"):
+        outputs(0, 3)
+
+
+def test_a_small_file_that_uses_networks_many_times_is_charged_for_each():
+    net = {"class_name": "Sequential", "name": "n", "config": {"name": "n", "layers": [
+        {"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [None, 4]}},
+        {"class_name": "ReLU", "config": {"name": "relu"}},
+    ]}}  # fmt: skip
+    for _ in range(14):  # each uses the one before it four times
+        rows = [
+            {"class_name": "InputLayer", "name": "in", "config": {"batch_shape": [None, 4]}, "inbound_nodes": []},
+            {**net, "inbound_nodes": [[["in", 0, 0]]] + [[["n", i, 0]] for i in range(3)]},
+        ]
+        config = {"layers": rows, "input_layers": ["in", 0, 0], "output_layers": ["n", 3, 0]}
+        net = {"class_name": "Functional", "name": "n", "config": config}
+    start = time.process_time()
+    with pytest.raises(FormatError, match="layer 'n"):
+        graph_of(KerasFile(net, {}, 10_000), 1)
+    assert time.process_time() - start < 20  # 4 ** 14 layers would take hours
 
 
 def test_channels_first_and_numbers_where_none_fit_are_refused():

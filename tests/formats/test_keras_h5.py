@@ -14,7 +14,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.keras_h5 import StoredArray, read_keras
-from cgraph.formats.keras_layers import window_pad
+from cgraph.formats.keras_windows import window_pad
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
 from tests.support.data import shared

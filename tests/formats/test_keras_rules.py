@@ -1,0 +1,86 @@
+"""What rules of Keras' layers share: names of arrays, the order of axes, masks, activations of both versions."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError
+from cgraph.formats.keras_layers import RULES
+from cgraph.formats.keras_rules import (
+    LayerRule,
+    LayerUse,
+    activate,
+    activation_of,
+    axis_of,
+    channels_first,
+    channels_last,
+    from_channels_last,
+    merged_mask,
+    per_channel,
+    with_bias,
+)
+from cgraph.ops.leaf import Const, Var
+from tests.support.tolerance import assert_near
+
+KERAS3 = {"dtype": {"class_name": "DTypePolicy", "config": {"name": "float32"}}}
+
+
+def test_an_archive_has_the_arrays_that_no_option_turns_off():
+    assert RULES["Conv1D"].arrays_of({"use_bias": False}) == ["kernel"]
+    assert RULES["LSTM"].arrays_of({"use_bias": False}) == ["cell/kernel", "cell/recurrent_kernel"]
+    assert RULES["MultiHeadAttention"].arrays_of({"use_bias": False})[::2] == [
+        "query_dense/kernel",
+        "value_dense/kernel",
+    ]
+    assert RULES["Attention"].arrays_of({"use_scale": False}) == [] and RULES["Attention"].arrays_of({}) == ["scale"]
+    assert RULES["Normalization"].arrays_of({"mean": [1]}) == []
+    assert RULES["Normalization"].arrays_of({"mean": None}) == ["mean", "variance"]
+
+
+def test_names_of_an_hdf5_file_become_those_of_a_rule():
+    assert RULES["Dense"].named({"kernel": 1, "inner/kernel": 2}) == {"kernel": 1}
+    assert RULES["GRU"].named({"gru_cell_3/bias": 1, "gru_cell_3/other": 2}) == {"cell/bias": 1}
+    heads = {"query/kernel": 1, "attention_output/bias": 2, "other/kernel": 3}
+    assert RULES["MultiHeadAttention"].named(heads) == {"query_dense/kernel": 1, "output_dense/bias": 2}
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6)])
+def test_images_and_volumes_have_their_channels_first(shape):
+    x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    node = from_channels_last(Const(x))
+    assert node.shape == (shape[0], *channels_first(list(shape[1:])))
+    assert node.shape == (shape if len(shape) < 4 else (shape[0], shape[-1], *shape[1:-1]))
+    np.testing.assert_array_equal(channels_last(node).eval(), x)
+    for axis in range(-len(shape), len(shape)):
+        assert node.shape[axis_of(axis, node)] == shape[axis]
+    if len(shape) > 1:
+        bias = np.arange(shape[-1], dtype="f4")
+        np.testing.assert_array_equal(channels_last(node + per_channel(bias, node)).eval(), x + bias)
+        np.testing.assert_array_equal(channels_last(with_bias(node, {"bias": bias})).eval(), x + bias)
+        assert with_bias(node, {}) is node
+
+
+def test_masks_are_merged_as_each_version_does():
+    a, b = (Const(np.array(x)) for x in ([[True, True, False]], [[True, False, False]]))
+    assert merged_mask([a, b], KERAS3).eval().tolist() == [[True, True, False]]
+    assert merged_mask([a, b], {}).eval().tolist() == [[True, False, False]]
+    assert merged_mask([a, None], KERAS3) is None and merged_mask([a, None], {}) is a
+    assert merged_mask([None, None], {}) is None and merged_mask([], KERAS3) is None and merged_mask([a], KERAS3) is a
+
+
+def test_the_hard_sigmoid_has_the_slope_of_its_version():
+    x = np.linspace(-4, 4, 9, dtype="f4")
+    for options, slope in ((KERAS3, 1 / 6), ({}, 0.2), ({"dtype": "float32"}, 0.2)):
+        name = activation_of(options | {"activation": "hard_sigmoid"})
+        found = cg.eval(activate(Const(x), name))
+        assert_near(found, np.clip(x * np.float32(slope) + np.float32(0.5), 0, 1), "float32 formulas near zero")
+    assert activation_of({}, "recurrent_activation", "sigmoid") == "sigmoid" and activation_of({}) is None
+
+
+def test_rules_refuse_arguments_that_they_do_not_take():
+    x = Var((1, 2))
+    use = LayerUse({}, {}, [x], {"mask": x}, [None], {})
+    with pytest.raises(FormatError, match="its argument mask= is not supported. Pass none by name"):
+        LayerRule(lambda options, weights, xs: xs[0]).results(use)
+    with pytest.raises(FormatError, match="its argument mask= is not supported. Pass use_causal_mask by name"):
+        RULES["Attention"].results(use)

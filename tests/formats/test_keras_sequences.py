@@ -1,0 +1,493 @@
+"""Sequences: recurrent layers step by step in NumPy, masks, attention, and layers around layers."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError
+from cgraph.formats.keras_graph import graph_of
+from cgraph.formats.keras_h5 import KerasFile
+from tests.support.tolerance import assert_near
+
+RNG = np.random.default_rng(0)
+N, T, C, UNITS = 3, 5, 4, 3
+X = RNG.normal(size=(N, T, C)).astype("f4")
+IDS = np.array([[3, 1, 0, 0, 0], [2, 0, 4, 1, 0], [1, 2, 3, 4, 2]], "i4")
+COUNTS = IDS != 0
+TABLE = RNG.normal(size=(6, C)).astype("f4")
+GATES = {"LSTM": 4, "GRU": 3, "SimpleRNN": 1}
+STATES = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}
+KERAS3 = {"class_name": "DTypePolicy", "config": {"name": "float32"}}
+
+
+def normal(*shape):
+    return RNG.normal(size=shape, scale=0.5).astype("f4")
+
+
+def layer(kind, name, reads, options=None, named=None):
+    rows = [[x, 0, 0, {}] if isinstance(x, str) else [*x, {}] for x in reads]
+    if named and rows:
+        rows[0][3] = named
+    return {"class_name": kind, "name": name, "config": options or {}, "inbound_nodes": [rows] if rows else []}
+
+
+def start(name, shape, dtype="float32"):
+    return layer("InputLayer", name, [], {"batch_shape": [None, *shape], "dtype": dtype})
+
+
+def run(rows, weights, values, outputs):
+    """The outputs ``(layer, number)`` of a network, for its inputs; arrays are in groups of layers."""
+    weights = {name: {f"{name}/{path}": x for path, x in some.items()} for name, some in weights.items()}
+    inputs = [[row["name"], 0, 0] for row in rows if row["class_name"] == "InputLayer"]
+    config = {"layers": rows, "input_layers": inputs, "output_layers": [[name, 0, i] for name, i in outputs]}
+    graph = graph_of(KerasFile({"class_name": "Functional", "config": config}, weights), len(values[0]))
+    return cg.compile(graph.outputs, graph.inputs, engine="reference")(*values)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def cell(kind, w, x, states, reset_after):
+    """The states after one step."""
+    h, kernel = states[0], w["recurrent_kernel"]
+    bias = w.get("bias", np.zeros(kernel.shape[1]))
+    if kind == "SimpleRNN":
+        return [np.tanh(x @ w["kernel"] + bias + h @ kernel)]
+    if kind == "LSTM":
+        i, f, c, o = np.split(x @ w["kernel"] + bias + h @ kernel, 4, -1)
+        c = sigmoid(f) * states[1] + sigmoid(i) * np.tanh(c)
+        return [sigmoid(o) * np.tanh(c), c]
+    outer, inner = bias if reset_after and "bias" in w else (bias, np.zeros(kernel.shape[1]))
+    a, b = np.split(x @ w["kernel"] + outer, 3, -1), np.split(h @ kernel + inner, 3, -1)
+    z, r = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
+    new = r * b[2] if reset_after else (r * h) @ kernel[:, 2 * UNITS :]
+    return [z * h + (1 - z) * np.tanh(a[2] + new)]
+
+
+def recurrent(kind, w, x, states=None, mask=None, options=None):
+    """All outputs ``[n, t, units]``, the last one, and the last states."""
+    options = options or {}
+    x = x[:, ::-1] if options.get("go_backwards") else x
+    mask = np.ones(x.shape[:2], bool) if mask is None else mask[:, ::-1] if options.get("go_backwards") else mask
+    states = states or [np.zeros((len(x), UNITS))] * STATES[kind]
+    output, rows = np.zeros((len(x), UNITS)), []
+    for t in range(x.shape[1]):
+        new = cell(kind, w, x[:, t].astype(float), states, options.get("reset_after", True))
+        counts = mask[:, t, None]
+        output = np.where(counts, new[0], output)
+        states = [np.where(counts, a, b) for a, b in zip(new, states)]
+        rows.append(np.where(counts, output, 0) if options.get("zero_output_for_mask") else output)
+    return np.stack(rows, 1), rows[-1], states
+
+
+def arrays(kind, options=None, inputs=C):
+    options, width = options or {}, GATES[kind] * UNITS
+    w = {"kernel": normal(inputs, width), "recurrent_kernel": normal(UNITS, width)}
+    if options.get("use_bias", True):
+        w["bias"] = normal(*([2] if kind == "GRU" and options.get("reset_after", True) else []), width)
+    return w
+
+
+def stored(w, group):
+    return {f"{group}/{name}": x for name, x in w.items()}
+
+
+PLAIN = {"units": UNITS, "activation": "tanh", "recurrent_activation": "sigmoid"}
+OPTIONS = [
+    {},
+    {"return_sequences": True},
+    {"return_sequences": True, "go_backwards": True, "use_bias": False},
+    {"return_state": True, "reset_after": False},
+    {"return_sequences": True, "return_state": True, "go_backwards": True},
+]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("kind", GATES)
+def test_a_recurrent_layer_is_its_steps(kind, options, masked):
+    w, given = arrays(kind, options), [normal(N, UNITS) for _ in range(STATES[kind])]
+    names = [f"s{i}" for i in range(STATES[kind])]
+    rows = [start("x", (T, C)), *(start(name, (UNITS,)) for name in names), start("mask", (T,), "bool")]
+    named = {"initial_state": [[name, 0, 0] for name in names], **({"mask": ["mask", 0, 0]} if masked else {})}
+    outputs = [("l", i) for i in range(1 + len(names) * bool(options.get("return_state")))]
+    rows.append(layer(kind, "l", ["x"], PLAIN | options, named))
+    found = run(rows, {"l": stored(w, "cell")}, [X, *given, COUNTS], outputs)
+    every, last, states = recurrent(kind, w, X, given, COUNTS if masked else None, options)
+    wanted = [every if options.get("return_sequences") else last, *states]
+    for got, want in zip(found, wanted):
+        assert_near(got, want, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_states_may_follow_the_sequence_and_a_zero_replaces_outputs_of_steps_that_do_not_count(kind):
+    w, given = arrays(kind), [normal(N, UNITS) for _ in range(STATES[kind])]
+    names = [f"s{i}" for i in range(STATES[kind])]
+    rows = [start("x", (T, C)), *(start(name, (UNITS,)) for name in names), layer(kind, "l", ["x", *names], PLAIN)]
+    (found,) = run(rows, {"l": stored(w, "cell")}, [X, *given], [("l", 0)])
+    assert_near(found, recurrent(kind, w, X, given)[1], "float32 sums near zero")
+    for options in ({"zero_output_for_mask": True}, {"zero_output_for_mask": True, "return_sequences": True}):
+        rows = [start("ids", (T,), "int32"), layer("Embedding", "e", ["ids"], {"mask_zero": True})]
+        rows.append(layer(kind, "l", ["e"], PLAIN | options))
+        weights = {"e": {"embeddings": TABLE}, "l": stored(w, "cell")}
+        (found,) = run(rows, weights, [IDS], [("l", 0)])
+        every, last, _ = recurrent(kind, w, TABLE[IDS], None, COUNTS, options)
+        assert_near(found, every if "return_sequences" in options else last, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("mode", ["concat", "sum", "mul", "ave", None])
+@pytest.mark.parametrize("every", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_two_directions_are_merged(kind, every, mode):
+    """Also with states, a mask, and under the names of both versions of Keras."""
+    one, two = arrays(kind), arrays(kind)
+    given = [normal(N, UNITS) for _ in range(2 * STATES[kind])]
+    names = [f"s{i}" for i in range(len(given))]
+    inner = {"class_name": kind, "config": PLAIN | {"name": "g", "return_sequences": every, "return_state": True}}
+    rows = [start("ids", (T,), "int32"), *(start(name, (UNITS,)) for name in names)]
+    rows.append(layer("Embedding", "e", ["ids"], {"mask_zero": True}))
+    rows.append(layer("Bidirectional", "b", ["e", *names], {"layer": inner, "merge_mode": mode}))
+    both = {"b": stored(one, "b/forward_g/cell") | stored(two, "s/b/backward_g/cell"), "e": {"embeddings": TABLE}}
+    count = (2 if mode is None else 1) + len(given)
+    found = run(rows, both, [IDS, *given], [("b", i) for i in range(count)])
+    zero = {"zero_output_for_mask": every}
+    half, x = len(given) // 2, TABLE[IDS]
+    forward = recurrent(kind, one, x, given[:half], COUNTS, zero)
+    backward = recurrent(kind, two, x, given[half:], COUNTS, zero | {"go_backwards": True})
+    a, b = (forward[0], backward[0][:, ::-1]) if every else (forward[1], backward[1])
+    merged = {
+        "concat": [np.concatenate([a, b], -1)],
+        "sum": [a + b],
+        "mul": [a * b],
+        "ave": [(a + b) / 2],
+        None: [a, b],
+    }
+    for got, want in zip(found, [*merged[mode], *forward[2], *backward[2]]):
+        assert_near(got, want, "float32 sums near zero")
+
+
+def test_the_other_direction_may_be_another_layer():
+    one, two = arrays("LSTM"), arrays("GRU")
+    forward = {"class_name": "LSTM", "config": PLAIN | {"name": "forward_l"}}
+    backward = {"class_name": "GRU", "config": PLAIN | {"name": "g", "go_backwards": True}}
+    options = {"layer": forward, "backward_layer": backward, "merge_mode": "sum"}
+    rows = [start("x", (T, C)), layer("Bidirectional", "b", ["x"], options)]
+    weights = {"b": stored(one, "b/forward_l/cell") | stored(two, "b/g/cell")}
+    (found,) = run(rows, weights, [X], [("b", 0)])
+    want = recurrent("LSTM", one, X)[1] + recurrent("GRU", two, X, None, None, {"go_backwards": True})[1]
+    assert_near(found, want, "float32 sums near zero")
+
+
+def test_a_layer_sees_each_step_as_a_sample():
+    images = RNG.normal(size=(N, T, 4, 3, 2)).astype("f4")
+    kernel, wide = normal(2, 2, 2, 3), normal(3, 5)
+    conv = {
+        "class_name": "Conv2D",
+        "config": {"name": "c", "kernel_size": [2, 2], "strides": [1, 1], "padding": "valid"},
+    }
+    inner = {"class_name": "Sequential", "config": {"name": "m", "layers": [
+        {"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [None, 3, 2, 3]}},
+        {"class_name": "GlobalMaxPooling2D", "config": {"name": "p"}},
+        {"class_name": "Dense", "config": {"name": "d", "use_bias": False}},
+    ]}}  # fmt: skip
+    rows = [
+        start("x", (T, 4, 3, 2)),
+        layer("TimeDistributed", "t", ["x"], {"layer": conv}),
+        layer("TimeDistributed", "u", ["t"], {"layer": inner}),
+    ]
+    weights = {"t": {"t/c/kernel": kernel}, "u": {"u/m/d/kernel": wide}}
+    (found,) = run(rows, weights, [np.moveaxis(images, -1, 1)], [("u", 0)])
+    seen = np.lib.stride_tricks.sliding_window_view(images, (2, 2), (2, 3))
+    want = np.einsum("ntpqcrs,rsck->ntpqk", seen, kernel).max((2, 3)) @ wide
+    assert_near(found, want, "float32 sums near zero")
+
+
+# -- masks ------------------------------------------------------------------------------------------------------------
+
+
+def masked_rows(*more):
+    return [start("i", (T,), "int32"), start("j", (T,), "int32"), *(
+        layer("Embedding", name, [of], {"mask_zero": zero})
+        for name, of, zero in (("e", "i", True), ("f", "j", True), ("g", "j", False))
+    ), *more]  # fmt: skip
+
+
+OTHER = IDS[::-1].copy()
+WEIGHTS = {name: {"embeddings": TABLE} for name in "efg"}
+E, F = TABLE[IDS], TABLE[OTHER]
+
+
+def joined(axis):
+    return np.concatenate([E, F], axis)
+
+
+NEWER = {"dtype": KERAS3}
+BOTH, EITHER = COUNTS & (OTHER != 0), COUNTS | (OTHER != 0)
+MASKS = {
+    "kept": (layer("Dropout", "m", ["e"]), E, COUNTS),
+    "lost": (layer("Permute", "m", ["e"], {"dims": [1, 2]}), E, None),
+    "of both": (layer("Add", "m", ["e", "f"]), E + F, BOTH),
+    "of either": (layer("Add", "m", ["e", "f"], NEWER), E + F, EITHER),
+    "of the one that has one": (layer("Add", "m", ["e", "g"]), E + F, COUNTS),
+    "of one that has none": (layer("Add", "m", ["e", "g"], NEWER), E + F, None),
+    "of joined features": (layer("Concatenate", "m", ["e", "f"], {"axis": -1}), joined(-1), BOTH),
+    "of joined steps": (
+        layer("Concatenate", "m", ["e", "f"], {"axis": 1}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
+    ),
+    "of joined steps without one": (
+        layer("Concatenate", "m", ["g", "e"], {"axis": 1}), np.concatenate([F, E], 1),
+        np.concatenate([np.ones((N, T), bool), COUNTS], 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_a_mask_reaches_the_layer_that_reads_it(name):
+    row, x, mask = MASKS[name]
+    w = arrays("GRU", inputs=x.shape[-1])
+    rows = masked_rows(row, layer("GRU", "l", ["m"], PLAIN), layer("GlobalAveragePooling1D", "a", ["m"]))
+    found, mean = run(rows, WEIGHTS | {"l": stored(w, "cell")}, [IDS, OTHER], [("l", 0), ("a", 0)])
+    assert_near(found, recurrent("GRU", w, x, None, mask)[1], "float32 sums near zero")
+    counts = np.ones(x.shape[:2]) if mask is None else mask
+    assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
+
+
+def test_steps_of_one_value_do_not_count():
+    x = X.copy()
+    x[0, 3:] = x[1, 1] = 0.5
+    x[2, 2, 0] = 0.5  # other elements of this step differ
+    counts = (x != 0.5).any(-1)
+    w = arrays("SimpleRNN")
+    rows = [
+        start("x", (T, C)),
+        layer("Masking", "m", ["x"], {"mask_value": 0.5}),
+        layer("SimpleRNN", "l", ["m"], PLAIN),
+    ]
+    found, kept = run(rows, {"l": stored(w, "cell")}, [x], [("l", 0), ("m", 0)])
+    assert_near(found, recurrent("SimpleRNN", w, x, None, counts)[1], "float32 sums near zero")
+    np.testing.assert_array_equal(kept, x * counts[..., None])
+
+
+def test_functions_of_tensors_compute_masks():
+    rows = [
+        start("i", (T,), "int32"), start("x", (T, C)),
+        {**layer("NotEqual", "n", []), "inbound_nodes": [{"args": [
+            {"class_name": "__keras_tensor__", "config": {"keras_history": ["i", 0, 0]}}, 0]}]},
+        layer("ExpandDims", "d", ["n"], {"axis": -1}), layer("ZerosLike", "z", ["x"], {"dtype": "bool"}),
+        layer("LogicalOr", "o", ["d", "z"]), layer("LogicalAnd", "b", ["o", "z"]),
+        layer("Any", "a", ["o"], {"axis": -1}), layer("Any", "k", ["o"], {"axis": 1, "keepdims": True}),
+    ]  # fmt: skip
+    found = run(rows, {}, [IDS, X], [("o", 0), ("b", 0), ("a", 0), ("k", 0)])
+    full = np.broadcast_to(COUNTS[..., None], X.shape)
+    for got, want in zip(found, (full, full & False, COUNTS, full.any(1, keepdims=True))):
+        np.testing.assert_array_equal(got, want)
+
+
+# -- attention --------------------------------------------------------------------------------------------------------
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def attend(w, query, value, key, seen=None):
+    q, k, v = (
+        np.einsum("ntc,chd->nhtd", x.astype(float), w[f"{name}/kernel"]) + w[f"{name}/bias"][:, None]
+        for x, name in ((query, "query"), (key, "key"), (value, "value"))
+    )
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+    scores = scores if seen is None else np.where(seen, scores, -1e30)
+    return np.einsum("nhtd,hdc->ntc", softmax(scores) @ v, w["attention_output/kernel"]) + w["attention_output/bias"]
+
+
+def heads(q, k, v, out):
+    return {
+        "query/kernel": normal(q, 2, 3), "query/bias": normal(2, 3), "key/kernel": normal(k, 2, 3),
+        "key/bias": normal(2, 3), "value/kernel": normal(v, 2, 5), "value/bias": normal(2, 5),
+        "attention_output/kernel": normal(2, 5, out), "attention_output/bias": normal(out),
+    }  # fmt: skip
+
+
+HEADS = {"num_heads": 2, "key_dim": 3, "value_dim": 5}
+Y, Z = normal(N, 6, 3), normal(N, 6, 2)
+SEEN = RNG.random((N, T, 6)) > 0.3
+SEEN[..., 0] = True
+
+
+def test_heads_attend_with_keys_values_masks_and_order():
+    w = heads(C, 2, 3, C)
+    rows = [start("x", (T, C)), start("y", (6, 3)), start("z", (6, 2)), start("m", (T, 6), "bool")]
+    refer = {name: [name, 0, 0] for name in "yzm"}
+    uses = {
+        "positions": (["x", "y", "z"], {}, None),
+        "names": (["x"], {"value": refer["y"], "key": refer["z"]}, None),
+        "mask": (["x", "y", "z"], {"attention_mask": refer["m"]}, SEEN[:, None]),
+        "order": (["x", "y", "z"], {"use_causal_mask": True}, np.tri(T, 6, dtype=bool)),
+        "both": (["x", "y", "z"], {"attention_mask": refer["m"], "use_causal_mask": True},
+                 SEEN[:, None] & np.tri(T, 6, dtype=bool)),
+    }  # fmt: skip
+    rows += [layer("MultiHeadAttention", name, reads, HEADS, named) for name, (reads, named, _) in uses.items()]
+    found = run(rows, dict.fromkeys(uses, w), [X, Y, Z, SEEN], [(name, 0) for name in uses])
+    for got, (_, _, seen) in zip(found, uses.values()):
+        assert_near(got, attend(w, X, Y, Z, seen), "float32 sums near zero")
+
+
+def test_heads_see_no_step_that_does_not_count():
+    w = heads(C, C, C, C)
+    named = {"value": ["f", 0, 0]}
+    rows = masked_rows(
+        layer("MultiHeadAttention", "a", ["e", "f"], HEADS), layer("MultiHeadAttention", "b", ["e"], HEADS, named)
+    )
+    found = run(rows, WEIGHTS | {"a": w, "b": w}, [IDS, OTHER], [("a", 0), ("b", 0)])
+    want = attend(w, E, F, F, (COUNTS[:, :, None] & (OTHER != 0)[:, None])[:, None])
+    for got in found:
+        assert_near(got[COUNTS], want[COUNTS], "float32 sums near zero")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", ["Attention", "AdditiveAttention"])
+def test_plain_attention(kind, causal):
+    scale = normal(C) if kind == "AdditiveAttention" else np.float32(0.7)
+    options = {"use_scale": True, "score_mode": "dot"}
+    named = {"use_causal_mask": True} if causal else {}
+    rows = masked_rows(
+        layer(kind, "a", ["e", "f"], options, named), layer(kind, "b", ["e", "g", "f"], {"use_scale": False})
+    )
+    found, plain = run(rows, WEIGHTS | {"a": {"scale": np.asarray(scale)}}, [IDS, OTHER], [("a", 0), ("b", 0)])
+    for got, factor, seen in ((found, scale, (OTHER != 0)[:, None]), (plain, 1, np.ones((N, 1, T), bool))):
+        if kind == "Attention":
+            scores = E.astype(float) @ F.transpose(0, 2, 1) * factor
+        else:
+            scores = (np.tanh(E[:, :, None].astype(float) + F[:, None]) * factor).sum(-1)
+        seen = seen & np.tri(T, dtype=bool) if causal and got is found else seen
+        want = softmax(np.where(seen, scores, scores - 1e9)) @ F
+        assert_near(got, want * COUNTS[..., None], "float32 sums near zero")
+
+
+# -- other layers -----------------------------------------------------------------------------------------------------
+
+
+def test_embeddings_of_floats_and_repeated_vectors():
+    rows = [start("i", (T,)), layer("Embedding", "e", ["i"]), layer("Flatten", "f", ["e"])]
+    rows.append(layer("RepeatVector", "r", ["f"], {"n": 2}))
+    found = run(rows, WEIGHTS, [IDS.astype("f4")], [("e", 0), ("r", 0)])
+    np.testing.assert_array_equal(found[0], E)
+    np.testing.assert_array_equal(found[1], np.stack([E.reshape(N, -1)] * 2, 1))
+
+
+FLAT = normal(N, C)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "axes", "rule"),
+    [
+        (X, X, 2, "ntc,nsc->nts"), (X, X, 1, "ntc,ntd->ncd"),
+        (X, FLAT, [2, 1], "ntc,nc->nt"), (FLAT, X, [1, 2], "nc,ntc->nt"),
+        (X, normal(N, C, 2), [-1, 1], "ntc,ncd->ntd"), (FLAT, FLAT[::-1], -1, "nc,nc->n"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("normalize", [False, True])
+def test_products_over_chosen_axes(a, b, axes, rule, normalize):
+    rows = [
+        start("a", a.shape[1:]),
+        start("b", b.shape[1:]),
+        layer("Dot", "d", ["a", "b"], {"axes": axes, "normalize": normalize}),
+    ]
+    (found,) = run(rows, {}, [a, np.ascontiguousarray(b)], [("d", 0)])
+    if normalize:
+        pair = axes if isinstance(axes, list) else [axes, axes]
+        a, b = (x / np.linalg.norm(x, axis=axis, keepdims=True) for x, axis in zip((a, b), pair))
+    want = np.einsum(rule, a, b)
+    assert_near(found, want if want.ndim > 1 else want[:, None], "float32 sums near zero")
+
+
+def test_norms_of_sequences():
+    scale, shift = normal(C), normal(C)
+    rows = [start("x", (T, C))]
+    rows.append(layer("GroupNormalization", "g", ["x"], {"groups": 2, "axis": -1, "epsilon": 0.1}))
+    rows.append(layer("GroupNormalization", "i", ["x"], {"groups": -1, "axis": 2, "epsilon": 0.1, "scale": False}))
+    rows.append(layer("UnitNormalization", "u", ["x"], {"axis": -1}))
+    rows.append(layer("UnitNormalization", "v", ["x"], {"axis": [1, 2]}))
+    rows.append(layer("RMSNormalization", "r", ["x"], {"axis": -1, "epsilon": 0.1}))
+    rows.append(layer("BatchNormalization", "b", ["x"], {"axis": [2], "epsilon": 0.1}))
+    moving = {"moving_mean": shift, "moving_variance": scale**2}
+    weights = {"g": {"gamma": scale, "beta": shift}, "i": {"beta": shift}, "r": {"scale": scale}, "b": moving}
+    found = run(rows, weights, [X], [(name, 0) for name in "giuvrb"])
+    x = X.astype(float)
+    groups = x.reshape(N, T, 2, 2)
+    mean, var = groups.mean((1, 3), keepdims=True), groups.var((1, 3), keepdims=True)
+    wanted = [
+        ((groups - mean) / np.sqrt(var + 0.1)).reshape(X.shape) * scale + shift,
+        (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 0.1) + shift,
+        x / np.linalg.norm(x, axis=-1, keepdims=True),
+        x / np.sqrt((x * x).sum((1, 2), keepdims=True)),
+        x / np.sqrt((x * x).mean(-1, keepdims=True) + 0.1) * scale,
+        (x - shift) / np.sqrt(scale**2 + 0.1),
+    ]
+    for got, want in zip(found, wanted):
+        assert_near(got, want, "float32 sums near zero")
+
+
+@pytest.mark.parametrize(
+    ("function", "rule"),
+    [("__operators__.add", np.add), ("math.multiply", np.multiply), ("math.subtract", np.subtract),
+     ("math.truediv", np.divide)],
+)  # fmt: skip
+def test_operators_that_keras_2_writes_as_functions(function, rule):
+    rows = [start("x", (T, C)), start("y", (T, C))]
+    rows.append(
+        {
+            **layer("TFOpLambda", "a", [], {"function": function}),
+            "inbound_nodes": [["x", 0, 0, {"y": ["y", 0, 0], "name": None}]],
+        }
+    )
+    rows.append({**layer("TFOpLambda", "b", [], {"function": function}), "inbound_nodes": [["x", 0, 0, {"y": 2.0}]]})
+    found = run(rows, {}, [X, X[::-1].copy()], [("a", 0), ("b", 0)])
+    assert_near(found[0], rule(X, X[::-1]), "float32 sums near zero")
+    assert_near(found[1], rule(X, np.float32(2)), "float32 sums near zero")
+
+
+def lstm(named=None, **options):
+    return [start("x", (T, C)), layer("LSTM", "l", ["x"], PLAIN | options, named)]
+
+
+REFUSED = {
+    "states that stay": (lstm(stateful=True), "stateful=True is not supported. Build the layer with stateful=False"),
+    "one of two states": (lstm({"initial_state": ["x", 0, 0]}), "called with 1 states, and has 2"),
+    "an argument": (lstm({"other": ["x", 0, 0]}), "its argument other= is not supported. Pass initial_state, mask by"),
+    "an argument of a plain layer": (
+        [start("x", (T, C)), layer("ReLU", "l", ["x"], {}, {"mask": ["x", 0, 0]})], "mask= is not supported. Pass none",
+    ),
+    "gates of heads": (
+        [start("x", (T, C)), layer("MultiHeadAttention", "l", ["x", "x"], HEADS | {"use_gate": True})], "use_gate",
+    ),
+    "heads of images": (
+        [start("x", (T, C, 2)), layer("MultiHeadAttention", "l", ["x", "x"], HEADS)], "Reshape its operands",
+    ),
+    "joined scores": (
+        [start("x", (T, C)), layer("Attention", "l", ["x", "x"], {"score_mode": "concat"})], "Use 'dot'",
+    ),
+    "products of images": ([start("x", (T, C, 2)), layer("Dot", "l", ["x", "x"], {"axes": 1})], "Reshape them"),
+    "an unknown merge": (
+        [start("x", (T, C)), layer("Bidirectional", "l", ["x"], {
+            "layer": {"class_name": "LSTM", "config": PLAIN | {"name": "g"}}, "merge_mode": "max"})],
+        "merge_mode 'max'",
+    ),
+    "an unknown function": (
+        [start("x", (T, C)), {**layer("TFOpLambda", "l", [], {"function": "nn.relu"}),
+         "inbound_nodes": [["x", 0, 0, {"y": 1}]]}], "function 'nn.relu' is not supported",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_supported_is_refused(name):
+    rows, words = REFUSED[name]
+    w = arrays("LSTM")
+    weights = {
+        "l": stored(w, "cell") | stored(w, "l/forward_g/cell") | stored(w, "l/backward_g/cell") | heads(C, C, C, C)
+    }
+    with pytest.raises(FormatError, match=words):
+        run(rows, weights, [X], [("l", 0)])
