@@ -88,6 +88,8 @@ class LayerPlace(Record):
         Parameters
             store: its group in an archive, below that of this place
         """
+        if len(self.path) > MOST_DEPTH:
+            raise FormatError(f"it has more than {MOST_DEPTH} networks within one another. Take the inner ones out")
         group = (*self.group, name)
         return LayerPlace((*self.path, used(name, use)), f"{self.store}{store}", group, self.allowance)
 
@@ -109,8 +111,6 @@ def network_of(description: dict[str, Any], place: LayerPlace = OUTERMOST) -> Ke
     Raises
         FormatError: the network is not functional or sequential, or uses a layer in a way that is not supported
     """
-    if len(place.path) > MOST_DEPTH:
-        raise FormatError(f"it has more than {MOST_DEPTH} networks within one another. Take the inner ones out")
     rows, inputs, outputs = parts_of(description)
     calls = {row["name"]: calls_of(row) for row in rows}
     first = first_uses(rows, calls, outputs)

@@ -116,6 +116,14 @@ def test_too_many_networks_within_one_another_are_refused(monkeypatch):
         network_of(sequential(INPUT, deep))
 
 
+def test_too_many_layers_around_layers_are_refused():
+    deep = {"class_name": "ReLU", "config": {"name": "r"}}
+    for _ in range(400):
+        deep = {"class_name": "TimeDistributed", "config": {"name": "t", "layer": deep}}
+    with pytest.raises(FormatError, match="networks within one another"):
+        network_of(sequential(INPUT, deep))
+
+
 TWO = functional([layer("InputLayer", "p", []), layer("InputLayer", "q", [])], [["p"], ["q"]], [["p"]], "two")
 ONE = [layer("InputLayer", "a", [])]
 REFUSED = {
