@@ -26,7 +26,8 @@ from benchmarks.prepared import prepare as prepare_calls
 from benchmarks.runner import Absent, Row, compare
 from cgraph.formats.onnx import load, save
 from cgraph.function import compile
-from cgraph.kernels.conv8.calls import ByteShape, Result, pack_conv8, pack_numbers
+from cgraph.kernels.conv8.calls import ByteShape, Result
+from cgraph.kernels.conv8.packed_weights import pack_conv8, pack_numbers
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.kernels.target import host_target
 from cgraph.ops.blocks import block_matmul

@@ -5,7 +5,8 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.conv8.calls import ByteShape, Result, column_numbers, is_depthwise8, pack_scale, pack_start
+from cgraph.kernels.conv8.calls import ByteShape, Result, is_depthwise8
+from cgraph.kernels.conv8.packed_weights import column_numbers, pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import has_planes
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns, pack_tiles, suits_tiles

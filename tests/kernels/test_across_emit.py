@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.conv8.across_emit import add_across, doubled_product, load_words
-from cgraph.kernels.conv8.calls import MIDDLE, ByteShape, Result, in_vectors
+from cgraph.kernels.conv8.calls import MIDDLE, ByteShape, Result
 from cgraph.kernels.views.window import Window
 from tests.kernels.test_conv8 import SAME, check, form
 from tests.support.emitted import run_emitted
@@ -19,13 +19,6 @@ def test_steps_that_do_not_fill_a_vector(c, window):
     assert shape.panel_weights % 64 == 0 and shape.panel_weights - 48 <= 16 * len(shape.steps) <= shape.panel_weights
     check((1, c, 5, 6, 7, window, 1), TARGET, Result("i4"))
     check((1, c, 5, 6, 7, window, 1), TARGET, Result("u1", 9, fixed="twice", bounded=True))
-
-
-def test_filters_are_16_weights_of_each_channel_with_zeros_for_missing_steps():
-    packed = np.arange(1, 2 * 3 * 16 + 1).reshape(2, 3, 1, 4, 4)
-    y = in_vectors(packed)
-    assert y.shape == (2, 1, 4, 4, 4) and not y[:, :, :, 3].any()
-    assert y[:, 0, :, :3].tolist() == packed[:, :, 0].transpose(0, 2, 1, 3).tolist()
 
 
 def test_images_of_depthwise_layers_keep_their_bytes():

@@ -3,22 +3,13 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import (
-    ROOMS,
-    ByteShape,
-    ByteWeights,
-    MatrixRows,
-    Result,
+from cgraph.kernels.conv8.calls import ROOMS, ByteShape, ByteWeights, MatrixRows, Result, conv8_calls, turns_of
+from cgraph.kernels.conv8.columns_emit import Tile
+from cgraph.kernels.conv8.packed_weights import (
     column_numbers,
-    conv8_calls,
-    in_columns,
     join_halves,
     pack_conv8,
-    split_halves,
-    split_numbers,
-    turns_of,
 )
-from cgraph.kernels.conv8.columns_emit import Tile
 from cgraph.kernels.depthwise8.calls import halo8
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.views.window import Window
@@ -112,36 +103,6 @@ def test_rows_of_a_matrix_end_at_the_last_channel(m):
     sums = x.astype("i8") @ w[:, :, 0, 0].T.astype("i8")
     np.testing.assert_array_equal(out[:, :n], meaning(sums.T[None, :, None], scale, result)[0, :, 0].T)
     assert (out[:, n:] == 9).all()
-
-
-def test_weights_are_joined_and_split_and_no_other_weight_can_be():
-    a, b = (x.ravel() for x in np.meshgrid(np.arange(-127, 128), np.arange(-128, 128)))
-    pairs = np.stack([a, b], 1).astype("i1")
-    joined = join_halves(pairs)
-    assert (joined.view("<i2").ravel() == b - 256 * a).all()
-    assert (split_halves(joined) == pairs).all()
-
-
-def test_weights_lie_by_pairs_of_channels():
-    packed = np.arange(3 * 5 * 16).reshape(3, 5, 1, 4, 4)
-    words = in_columns(packed)
-    assert words.shape == (2, 3, 5, 2, 4)
-    for pair in range(2):
-        assert words[pair].tolist() == packed[:, :, 0, 2 * pair : 2 * pair + 2].tolist()
-
-
-@pytest.mark.parametrize("once", [False, True])
-def test_numbers_are_split_into_those_that_were_given(once):
-    rng = np.random.default_rng(6)
-    for c, kernel, is_plain in ((5, (1, 1), False), (1, (3, 3), True)):
-        shape = replace(ByteShape(c, 9, 9, 6, HALVES, Window(kernel), 1, is_plain), is_unpacked=True)
-        f = rng.integers(-127, 128, (6, c, *kernel)).astype("i1")
-        start = rng.integers(-(1 << 22), 1 << 22, 6).astype("i4")
-        scale = np.stack([rng.integers(1 << 30, 1 << 31, 6), rng.integers(-20, -1, 6)]).astype("i4")
-        numbers = column_numbers(shape, f, start, scale, once)
-        assert numbers.shape == (2, 2, 2, 2) and not numbers[1, 1].any()
-        got = split_numbers(shape, f, numbers, once)
-        assert got[0].tolist() == start.tolist() and got[1].tolist() == scale.tolist()
 
 
 def test_few_words_and_several_of_both_sides_are_unpacked():

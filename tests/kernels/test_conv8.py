@@ -5,19 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.conv8.calls import (
-    ByteShape,
-    ByteWeights,
-    Join,
-    MatrixRows,
-    Result,
-    conv8_calls,
-    is_depthwise8,
-    pack_conv8,
-    pack_numbers,
-    pack_scale,
-    pack_start,
-)
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, Join, MatrixRows, Result, conv8_calls, is_depthwise8
+from cgraph.kernels.conv8.packed_weights import pack_conv8, pack_numbers, pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, pack_depthwise8
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Pointer

@@ -1,9 +1,8 @@
 """Tiles for halves of words: the sums of pairs of channels at once or in turn, turns of any number of taps, clips."""
 
-import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import MOST_TAPS, ByteShape, Result, in_halves
+from cgraph.kernels.conv8.calls import MOST_TAPS, ByteShape, Result
 from cgraph.kernels.conv8.halves_emit import Tile
 from cgraph.kernels.depthwise8.halves_emit import Tile as DepthwiseTile
 from cgraph.kernels.views.window import Window
@@ -28,18 +27,6 @@ def test_rows_of_one_pixel_sum_all_channels_at_once(fixed, low):
 @pytest.mark.parametrize("c", [4, 12, 20])
 def test_turns_of_few_taps_and_of_single_ones(s, c):
     check((1, c, 2, s + 2, 6, Window((1, s), (1, 1), (0, 1, 0, 0)), 1), form("halves"), Result("i4"))
-
-
-@pytest.mark.parametrize("pairs", [1, 2])
-def test_a_word_has_two_channels_of_every_other_input(pairs):
-    packed = np.arange(2 * 3 * 16).reshape(2, 3, 1, 4, 4)
-    words = in_halves(packed, pairs).reshape(2, 2 // pairs, 3, 2, pairs, 4)
-    for rest in range(2 // pairs):
-        for odd in range(2):
-            for pair in range(pairs):
-                c = 2 * (rest * pairs + pair)
-                expected = packed[:, :, 0, c : c + 2, odd::2].transpose(0, 1, 3, 2).reshape(2, 3, 4)
-                assert words[:, rest, :, odd, pair].tolist() == expected.tolist()
 
 
 def test_depthwise_tiles_have_the_params_of_their_signature():

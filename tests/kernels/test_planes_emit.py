@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, pack_scale, pack_start
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights
+from cgraph.kernels.conv8.packed_weights import pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import ROOMS, depthwise8_calls, halo8, has_planes, pack_depthwise8, row_words
 from cgraph.kernels.depthwise8.planes_emit import Tile
 from cgraph.kernels.kernel import Pointer

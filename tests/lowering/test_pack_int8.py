@@ -5,15 +5,8 @@ import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
-from cgraph.kernels.conv8.calls import (
-    ByteShape,
-    Result,
-    pack_scale,
-    pack_start,
-    split_numbers,
-    split_scale,
-    split_start,
-)
+from cgraph.kernels.conv8.calls import ByteShape, Result
+from cgraph.kernels.conv8.packed_weights import pack_scale, pack_start, split_numbers, split_scale, split_start
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.window import Window
 from cgraph.lowering.pack_int8 import byte_constants, pack_product

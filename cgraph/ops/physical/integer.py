@@ -15,13 +15,8 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_overwrites_residual
-from cgraph.kernels.conv8.calls import (
-    ByteShape,
-    ByteWeights,
-    MatrixRows,
-    Result,
-    conv8_calls,
-    is_depthwise8,
+from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, MatrixRows, Result, conv8_calls, is_depthwise8
+from cgraph.kernels.conv8.packed_weights import (
     join_halves,
     pack_conv8,
     split_halves,
