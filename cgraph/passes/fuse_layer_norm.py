@@ -2,19 +2,18 @@
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.ops.arithmetic import Add, Multiply, Square, Subtract, TrueDivide
+from cgraph.ops.arithmetic import Add, Multiply, Subtract, TrueDivide
 from cgraph.ops.elementary import Sqrt
 from cgraph.ops.norm import LayerNorm
 from cgraph.ops.reduce import Sum
-from cgraph.ops.shape import broadcast_to, full, number_of, reshape, unbroadcast
 from cgraph.passes.patterns import (
     affine_forms,
     axes_of_mean,
-    either,
     is_closed,
-    root_quotients,
-    shape_from_the_right,
-    sum_behind,
+    is_square_of,
+    over_last_axes,
+    roots_with_eps,
+    varies_along_last,
 )  # fmt: skip
 from cgraph.record import Record
 
@@ -44,7 +43,7 @@ def fuse_layer_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             return None
         for y, scale, shift in affine_forms(node):
             unit = standard_of(y)
-            if unit is not None and fits(scale, unit) and fits(shift, unit):
+            if unit is not None and all(varies_along_last(v, unit.x.ndim, unit.axes) for v in (scale, shift)):
                 leaves = tuple(v for v in (unit.x, scale, shift) if v is not None)
                 return fuse(unit, scale, shift, new) if is_closed(graph, node, leaves) else None
         return None
@@ -54,40 +53,20 @@ def fuse_layer_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def fuse(unit: NormParts, scale: Node | None, shift: Node | None, new: New) -> Node:
     """Return the op on operands of the shape of the last axes."""
-    ndim, shape = unit.x.ndim, unit.x.shape[-unit.axes :]
     parameters = [
-        full(shape, number, unit.x.dtype)
-        if v is None
-        else broadcast_to(reshape(new[unbroadcast(v)], shape_from_the_right(v, ndim)[-unit.axes :]), shape)
+        over_last_axes(v, number, unit.x, unit.axes, new)
         for v, number in ((scale, 1.0), (shift, -0.0))  # -0.0 + 0.0 would be 0.0
     ]
     return apply(LayerNorm(unit.axes, unit.eps), new[unit.x], *parameters)
 
 
-def fits(parameter: Node | None, unit: NormParts) -> bool:
-    """Return True if a factor or term differs along the last axes alone."""
-    return parameter is None or set(shape_from_the_right(parameter, unit.x.ndim)[: -unit.axes]) <= {1}
-
-
 def standard_of(node: Node) -> NormParts | None:
     """Return the parts of a norm without factor and term: difference / deviation, difference * (1 / deviation)"""
-    for difference, variance in root_quotients(node):
-        if isinstance(difference.op, Subtract):
-            return standard(difference, variance)
-    return None
-
-
-def standard(difference: Node, sum_with_eps: Node) -> NormParts | None:
-    """Return the parts if the difference is that from the mean, and the sum that of its variance and a number."""
-    x, mean = difference.operands
-    axes = axes_of_mean(mean, x)
-    for variance, added in either(sum_with_eps, Add):
-        eps = number_of(added)
-        total = sum_behind(variance)
-        if axes is None or eps is None or eps < 0 or total is None:
+    for difference, variance, total, eps in roots_with_eps(node):
+        if not isinstance(difference.op, Subtract):
             continue
-        square = total.operands[0]
-        is_square = isinstance(square.op, Square | Multiply) and all(y is difference for y in square.operands)
-        if is_square and axes_of_mean(variance, square) == axes:
+        x, mean = difference.operands
+        axes, square = axes_of_mean(mean, x), total.operands[0]
+        if axes is not None and is_square_of(square, difference) and axes_of_mean(variance, square) == axes:
             return NormParts(x, axes, eps)
     return None

@@ -6,12 +6,12 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node
-from cgraph.ir.roots import Roots
-from cgraph.ops.arithmetic import Abs, Add, Multiply, Reciprocal, TrueDivide
+from cgraph.ir.roots import New, Roots
+from cgraph.ops.arithmetic import Abs, Add, Multiply, Reciprocal, Square, TrueDivide
 from cgraph.ops.compare import Where
 from cgraph.ops.elementary import Sqrt
 from cgraph.ops.reduce import Sum, keepdims_shape
-from cgraph.ops.shape import Reshape, number_of, unbroadcast
+from cgraph.ops.shape import Reshape, broadcast_to, full, number_of, reshape, unbroadcast
 from cgraph.passes.fold_constants import is_constant
 
 
@@ -57,6 +57,33 @@ def shape_from_the_right(x: Node, ndim: int) -> tuple[int, ...]:
     """Return the shape of the operand of a broadcast to `ndim` axes, with ones in front."""
     shape = unbroadcast(x).shape
     return (*[1] * (ndim - len(shape)), *shape)
+
+
+def varies_along_last(x: Node | None, ndim: int, axes: int) -> bool:
+    """Return True if a factor or term, broadcast to `ndim` axes, differs along the last axes only; also for None."""
+    return x is None or set(shape_from_the_right(x, ndim)[:-axes]) <= {1}
+
+
+def over_last_axes(x: Node | None, number: float, like: Node, axes: int, new: New) -> Node:
+    """Return a factor or term in the shape of the last axes of `like`; `number` in each element for None."""
+    shape = like.shape[-axes:]
+    if x is None:
+        return full(shape, number, like.dtype)
+    return broadcast_to(reshape(new[unbroadcast(x)], shape_from_the_right(x, like.ndim)[-axes:]), shape)
+
+
+def is_square_of(node: Node, x: Node) -> bool:
+    """Return True if the node is ``square(x)`` or ``x * x``."""
+    return isinstance(node.op, Square | Multiply) and all(y is x for y in node.operands)
+
+
+def roots_with_eps(node: Node) -> Iterator[tuple[Node, Node, Node, float]]:
+    """Yield (x, y, total, eps) for which ``x / sqrt(y + eps)`` is the node: y is `total` over a number, eps >= 0."""
+    for x, sum_with_eps in root_quotients(node):
+        for y, added in either(sum_with_eps, Add):
+            eps, total = number_of(added), sum_behind(y)
+            if eps is not None and eps >= 0 and total is not None:
+                yield x, y, total, eps
 
 
 def root_quotients(node: Node) -> Iterator[tuple[Node, Node]]:

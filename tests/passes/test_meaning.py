@@ -17,7 +17,7 @@ from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
-from cgraph.ops.physical.filters import BlockedConvFilters, RoundFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, FilterGradient, RoundFilters
 from cgraph.ops.physical.first_rows import Counted, FirstRows, FirstWrites
 from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.in_place import InPlace
@@ -52,7 +52,7 @@ from tests.support.kernels import TARGETS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
-BASES = {BlockedOp, Counted, PanelMatmul, PlannedOp}
+BASES = {BlockedOp, Counted, FilterGradient, PanelMatmul, PlannedOp}
 COUNTED = {FirstRows, FirstWrites}  # ops/test_first_rows.py
 BYTES = {
     IntegerConv,

@@ -14,6 +14,7 @@ from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_transposed_c
 from cgraph.kernels.pairs.paired_sides import PairedSide
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
+from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window_views import reorder_axes
@@ -79,23 +80,28 @@ class RoundFilters(Op):
         return Work(calls)
 
 
-class BlockedConvFilters(Op):
+class FilterGradient(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``.
 
     Operands
         x: images of form `source`, or plain ones ``[n, c, h, w]`` if that is None
         g: the gradient of the result, of form `gradient`
     Fields
-        plan: sizes, window, target, number of images, whether images and gradients are rounded to bfloat16
+        plan: sizes, window, number of images
     """
 
-    plan: FilterGrad
+    plan: FilterGrad | TileFilterGrad
     source: Form | None
     gradient: Form
 
     @property
     def name(self) -> str:
         return "conv_filters"
+
+    @property
+    def rounds(self) -> bool:
+        """True if images and gradients are rounded to bfloat16."""
+        raise NotImplementedError
 
     def infer(self, x: Spec, g: Spec) -> Spec:
         if self.source is not None:
@@ -108,12 +114,22 @@ class BlockedConvFilters(Op):
         window = self.plan.shape.window
         conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
         images, gradients = x if self.source is None else self.source.plain(x), self.gradient.plain(g)
-        if self.plan.pairs:
+        if self.rounds:
             images, gradients = round_to_bfloat16(images), round_to_bfloat16(gradients)
         return conv.meaning(images, gradients)
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.plan.n * self.plan.shape.flops // 2
+
+
+class BlockedConvFilters(FilterGradient):
+    """The gradient of a convolution for its filters ``[k, c, r, s]``."""
+
+    plan: FilterGrad
+
+    @property
+    def rounds(self) -> bool:
+        return self.plan.pairs
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:

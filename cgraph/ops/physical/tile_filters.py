@@ -16,10 +16,7 @@ from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad, tile_filt
 from cgraph.kernels.tile_conv.transposed_calls import TileTransposed, pack_tile_transposed, pack_transposed_calls
 from cgraph.kernels.tile_products.calls import packed_shape
 from cgraph.kernels.views.conv_shape import ConvShape
-from cgraph.ops.conv import ConvFilters
-from cgraph.ops.physical.form import Form
-from cgraph.ops.physical.lanes import require
-from cgraph.ops.physical.pairs import round_to_bfloat16
+from cgraph.ops.physical.filters import FilterGradient
 
 
 class PackTileFilters(Op):
@@ -89,39 +86,14 @@ def bits_of(f: np.ndarray) -> np.ndarray:
     return convert(f, BFLOAT16.dtype).view(BFLOAT16.unsigned)
 
 
-class TileConvFilters(Op):
-    """The gradient of a convolution for its filters ``[k, c, r, s]``, of operands rounded to bfloat16.
-
-    Operands
-        x: float32 images of form `source`, or plain ones ``[n, c, h, w]`` of few channels if that is None
-        g: the gradient of the result, float32, of form `gradient`
-    Fields
-        plan: sizes, window, number of images
-    """
+class TileConvFilters(FilterGradient):
+    """The gradient of a convolution for its filters ``[k, c, r, s]``, of operands rounded to bfloat16."""
 
     plan: TileFilterGrad
-    source: Form | None
-    gradient: Form
 
     @property
-    def name(self) -> str:
-        return "conv_filters"
-
-    def infer(self, x: Spec, g: Spec) -> Spec:
-        if self.source is not None:
-            require(x, self.source)
-        require(g, self.gradient)
-        s = self.plan.shape
-        return Spec((s.k, s.c, *s.window.kernel), x.dtype)
-
-    def meaning(self, x, g):
-        window = self.plan.shape.window
-        conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
-        images = x if self.source is None else self.source.plain(x)
-        return conv.meaning(round_to_bfloat16(images), round_to_bfloat16(self.gradient.plain(g)))
-
-    def multiply_adds(self, *specs: Spec) -> int:
-        return self.plan.n * self.plan.shape.flops // 2
+    def rounds(self) -> bool:
+        return True
 
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = self.plan.nbytes
