@@ -181,13 +181,8 @@ def scaled_dot_product_attention(
         Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads);
         Gemma Team 2024, arXiv:2408.00118 (softcap)
     """
-    dtype = float_dtype(common_dtype(query, key, value))
-    q, k, v = (as_node(x).astype(dtype) for x in (query, key, value))
-    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
-        raise ShapeError(
-            f"queries {q.spec}, keys {k.spec} and values {v.spec} do not fit; "
-            "pass queries [..., m, d], keys [..., n, d] and values [..., n, e]"
-        )
+    q, k, v = matrices_of(query, key, value)
+    dtype = q.dtype
     if mask is not None:
         mask = as_node(mask)
         mask = mask if mask.dtype.kind == "b" else mask.astype(dtype)
@@ -204,6 +199,18 @@ def scaled_dot_product_attention(
     factor = 1 / sqrt(max(d, 1)) if scale is None else float(scale)
     op = Attention(factor, bool(causal), int(window), mask is not None, start is not None, float(softcap), bool(safe))
     return reshape(apply(op, *operands), shape)
+
+
+def matrices_of(query: Any, key: Any, value: Any) -> tuple[Node, Node, Node]:
+    """Return queries, keys and values of one float dtype. ShapeError if their last two axes do not fit."""
+    dtype = float_dtype(common_dtype(query, key, value))
+    q, k, v = (as_node(x).astype(dtype) for x in (query, key, value))
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(
+            f"queries {q.spec}, keys {k.spec} and values {v.spec} do not fit; "
+            "pass queries [..., m, d], keys [..., n, d] and values [..., n, e]"
+        )
+    return q, k, v
 
 
 class Leading(Record):

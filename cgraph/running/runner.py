@@ -4,7 +4,7 @@
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, Self, TypeVar
@@ -20,6 +20,7 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.incremental import EVERY_STEP, IncrementalPlan, State, StepSelection
 from cgraph.running.arguments import ordered, run_by_name
+from cgraph.running.output_arrays import EarlyResults, check_output, copy_into, output_list
 from cgraph.running.results import Results
 from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
 from cgraph.storage.shared_arenas import SharedArena, SharedArenas
@@ -197,10 +198,10 @@ class Runner:
                 "copy=False returns views of memory that later calls overwrite, which another library cannot track. "
                 "Use copy=True"
             )
-        values, rooms = self._values(args, named), self._rooms(out)
+        values, arrays = self._values(args, named), self._arrays_for(out)
         if self.updated:
-            return self.between_runs(lambda: self._run(values, rooms, copy))
-        return self._run(values, rooms, copy)
+            return self.between_runs(lambda: self._run(values, arrays, copy))
+        return self._run(values, arrays, copy)
 
     def fits(self, arrays: Sequence[Any]) -> bool:
         """Return True if these are contiguous arrays of exactly the shapes and dtypes of the inputs."""
@@ -296,24 +297,14 @@ class Runner:
         check_fits(own, x.spec, x.name)
         return own
 
-    def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
+    def _arrays_for(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
         """Return the arrays for the outputs, checked before anything is computed."""
         if out is None:
             return None
-        rooms = self._each(out, self.single and isinstance(out, np.ndarray))
-        if len(rooms) != len(self.outputs):
-            raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs. Pass one for each")
-        for room, spec in zip(rooms, self.results):
-            check_room(room, spec)
-        return rooms
-
-    def _each(self, out: Any, is_one: bool) -> list[Any]:
-        """Return the destination of each output."""
-        if is_one:
-            return [out]
-        if not isinstance(out, Iterable):
-            raise InputError(f"out is {out!r:.60}. Pass an array for each of the {len(self.outputs)} outputs")
-        return list(out)
+        arrays = output_list(out, self.single and isinstance(out, np.ndarray), len(self.outputs), "arrays")
+        for array, spec in zip(arrays, self.results):
+            check_output(array, spec)
+        return arrays
 
     def _run(self, inputs: Inputs, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
         record = self._take()
@@ -354,7 +345,7 @@ class Runner:
         direct: dict[Any, np.ndarray] = {}
         if out is None:
             direct, out = self._destinations(record, copy and not self.updated and steps.run is None, copy)
-        early = None if complete is None else _EarlyResults(self.outputs, instance, direct, out, complete)
+        early = None if complete is None else EarlyResults(self.outputs, instance, direct, out, complete)
         if direct:
             instance.write_to(direct)
         record.state = None
@@ -370,7 +361,7 @@ class Runner:
             direct[x] if x in direct else instance.read(x) if value is None else value
             for x, value in zip(self.outputs, shown)
         )
-        return [value if room is None else copy_into(room, value) for room, value in zip(out, results)]
+        return [value if array is None else copy_into(array, value) for array, value in zip(out, results)]
 
     def _destinations(
         self, record: "_InstanceRecord", is_whole: bool, copy: bool
@@ -460,51 +451,6 @@ class Runner:
     def _needs(self, available: str) -> str:
         """Return a text with the memory that a run needs, and the memory available."""
         return f"the arena needs {bytes_text(self.nbytes)}, {available}"
-
-
-def check_room(room: Any, spec: Spec) -> None:
-    """Raise InputError unless an array takes values of this spec."""
-    if not isinstance(room, np.ndarray):
-        raise InputError(
-            f"out has {room!r:.60} for {spec}; it takes arrays. Pass np.empty({list(spec.shape)}, {str(spec.dtype)!r})"
-        )
-    if room.shape != spec.shape or room.dtype != spec.dtype:
-        raise InputError(f"out has {room.dtype}{list(room.shape)} for {spec}. Pass an array of this shape and dtype")
-    if not room.flags.writeable:
-        raise InputError(f"out has a read-only array for {spec}. Pass a copy")
-
-
-def copy_into(room: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Copy a value into an array, and return the array."""
-    room[...] = value
-    return room
-
-
-class _EarlyResults:
-    """Passes on outputs during a run. Mutable: values that it copies move from `out` to `direct`.
-
-    Fields
-        direct: outputs that the run computes where they are returned
-        out: the room of each other output
-        complete: receives the number of an output and its value
-    """
-
-    def __init__(
-        self,
-        outputs: Sequence[Any],
-        instance: Instance,
-        direct: dict[Any, np.ndarray],
-        out: Any,
-        complete: Callable[[int, np.ndarray], None],
-    ) -> None:
-        self.number_of = {x: i for i, x in enumerate(outputs)}
-        self.instance, self.direct, self.out, self.complete = instance, direct, out, complete
-
-    def __call__(self, x: Any) -> None:
-        i = self.number_of[x]
-        if x not in self.direct:
-            self.direct[x], self.out[i] = copy_into(self.out[i], self.instance.read(x)), None
-        self.complete(i, self.direct[x])
 
 
 class _InstanceRecord:

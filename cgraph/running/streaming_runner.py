@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import InputError
 from cgraph.ir.spec import Spec
-from cgraph.running.runner import Runner, check_room
+from cgraph.running.output_arrays import check_output, output_list
+from cgraph.running.runner import Runner
 from cgraph.storage.cell import Variable
 from cgraph.storage.row_streams import RowSink, RowSource
 
@@ -30,19 +30,16 @@ class ByRows(Runner):
     def _value(self, x: Any, value: Any) -> Any:
         return RowSource(value, x.spec, x.name) if x in self.fed else super()._value(x, value)
 
-    def _rooms(self, out: Any) -> Sequence[Any] | None:
+    def _arrays_for(self, out: Any) -> Sequence[Any] | None:
         """Return the array or function that takes each output; None for one that gets a new array."""
         if out is None:
             return None
-        rooms = self._each(out, self.single and (isinstance(out, np.ndarray) or callable(out)))
-        if len(rooms) != len(self.outputs):
-            raise InputError(
-                f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs. Pass one for each"
-            )
-        for i, (room, spec) in enumerate(zip(rooms, self.results)):
-            if i not in self.pictures or not callable(room):
-                check_room(room, spec)
-        return rooms
+        is_one = self.single and (isinstance(out, np.ndarray) or callable(out))
+        places = output_list(out, is_one, len(self.outputs), "arrays or functions")
+        for i, (place, spec) in enumerate(zip(places, self.results)):
+            if i not in self.pictures or not callable(place):
+                check_output(place, spec)
+        return places
 
     def _run_on(
         self,

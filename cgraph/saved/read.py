@@ -68,16 +68,19 @@ def load(
         raise ArgumentError(f"load takes the path of a file or folder, not {type(path).__name__}; write it to a file")
     settings = {"shapes": shapes, "constants": constants, "maximum": maximum, "state": state, "weights": weights}
     switches = {"trust": trust, "verify": verify, "in_memory": in_memory}
-    is_file = os.path.exists(path) and not os.path.isdir(path)
-    idle = switches if is_file else settings | options
-    for name, value in idle.items():
-        if value is not None and value is not False:
-            reason = "applies to saved folders alone" if is_file else "changes nothing: a saved function is planned"
-            raise FormatError(f"{os.fspath(path)}: {name}= {reason}. Leave it out")
-    if is_file:
+    if os.path.exists(path) and not os.path.isdir(path):
+        check_unused(path, switches, "applies to saved folders only")
         with rare_collections():
             return slots.load_model(path, settings, {"threads": threads, **options})
+    check_unused(path, settings | options, "changes nothing: a saved function is planned")
     return load_folder(path, threads, trust, verify, in_memory)
+
+
+def check_unused(path: str | os.PathLike, options: Mapping[str, Any], reason: str) -> None:
+    """Raise FormatError if one of the options, which do not apply to what is loaded, was passed."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise FormatError(f"{os.fspath(path)}: {name}= {reason}. Leave it out")
 
 
 def load_folder(path: str | os.PathLike, threads: int, trust: bool, verify: bool, in_memory: bool) -> Runner:

@@ -105,20 +105,25 @@ def data_parallel(
     settings = TrainSettings(
         step_settings, epochs, validation, stopping, checkpoint, resume, finite, progress, callbacks
     )
-    sample = loader.shard_at(0, 0, shards)
-    functions = halves(network, step_settings, sample, shards)
-    if isinstance(loader.arrays[-1], np.ndarray):
-        check_classes(loss, functions.predicted, loader.arrays[-1])
-    check = validation_check(network, settings, loader.batch)
-    run = ParallelRun(network, step_of(network, functions, step_settings), None, loader, settings, check)
-    run.resume()
+    run, functions = resumed_run(network, loader, settings, shards)
     if isinstance(model, Layer):
         source: SavedSource | FactorySource = SavedSource(ship(functions.gradient), ship(functions.update))
         state_step = len(run.losses)
     else:
-        source, state_step = factory_source(model, step_settings, sample, shards), -1
+        source, state_step = factory_source(model, step_settings, loader, shards), -1
     job = Job(os.urandom(TOKEN_BYTES), source, state_step, data, seed, shards, limits, trust_network)
     return run.run_on(client, job, functions)
+
+
+def resumed_run(network: Layer, loader: Loader, settings: TrainSettings, shards: int) -> "tuple[ParallelRun, Halves]":
+    """Return the run, at the step of its checkpoint if there is one, and both halves of its step."""
+    functions = halves(network, settings.step, loader.shard_at(0, 0, shards), shards)
+    if isinstance(loader.arrays[-1], np.ndarray):
+        check_classes(settings.step.loss, functions.predicted, loader.arrays[-1])
+    check = validation_check(network, settings, loader.batch)
+    run = ParallelRun(network, step_of(network, functions, settings.step), None, loader, settings, check)
+    run.resume()
+    return run, functions
 
 
 def check_batches(loader: Loader, shards: int) -> None:
@@ -138,11 +143,9 @@ def step_of(model: Layer, functions: Halves, settings: StepSettings) -> Step:
     return Step(functions.update, parameters, functions.state, functions.parts, metrics)  # type: ignore[arg-type]
 
 
-def factory_source(
-    model: Callable[[], Layer], settings: StepSettings, sample: Sequence[np.ndarray], shards: int
-) -> FactorySource:
+def factory_source(model: Callable[[], Layer], settings: StepSettings, loader: Loader, shards: int) -> FactorySource:
     """Return the source for workers that make the model themselves."""
-    specs = [(x.shape, str(x.dtype)) for x in sample]
+    specs = [(x.shape, str(x.dtype)) for x in loader.shard_at(0, 0, shards)]
     paths = None if settings.trained is None else list(settings.trained)
     return FactorySource(model, replace(settings, trained=None), specs, shards, paths)
 

@@ -172,7 +172,7 @@ def test_what_does_not_apply_is_refused(tmp_path, path):
     for name, options, text in (
         ("m.tflite", {"shapes": {"n": 1}}, "shapes= does not apply to a TFLite file"),
         ("m.onnx", {"weights": "w"}, "weights= does not apply to an ONNX file"),
-        ("m.onnx", {"trust": True}, "trust= applies to saved folders alone"),
+        ("m.onnx", {"trust": True}, "trust= applies to saved folders only"),
         ("saved", {"budget": "1MiB"}, "budget= changes nothing: a saved function is planned"),
         ("saved", {"shapes": {"n": 1}}, "shapes= changes nothing"),
     ):

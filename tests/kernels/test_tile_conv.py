@@ -28,7 +28,7 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
 from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
-from tests.support.tiles import bfloat16_bits, floats_of, products
+from tests.support.tiles import PADS, PAIRS, bfloat16_bits, floats_of, layer_sizes, patch_products
 
 every_target = pytest.mark.parametrize("name", TILES)
 SAME = (1, 1, 1, 1)
@@ -74,9 +74,7 @@ def windows_of(layer, bits, filters):
             left = (s + tap) * window.dilation[1] if layer.taps == 1 else s + tap
             down = bits[:, block, top:, left:][:, :: window.stride[0], :: window.stride[1]]
             patches.append(down[:, :rows, :columns])
-    left = np.concatenate(patches, axis=-1)
-    sums = products(left.reshape(-1, left.shape[-1]), unpack_tiles(layer.size, filters))
-    return sums.reshape(*left.shape[:3], -1).transpose(0, 3, 1, 2)
+    return patch_products(patches, unpack_tiles(layer.size, filters))
 
 
 def activated(y, activation):
@@ -187,13 +185,17 @@ def test_any_order_of_tasks(layer, order):
         Case(*LAYERS[layer], tiles_on("host"), 3, "V2", SAME, residual).check(order)
 
 
-sizes = st.tuples(st.integers(1, 70), st.integers(1, 12), st.integers(1, 40), st.integers(1, 70))
-pairs = st.tuples(st.integers(1, 3), st.integers(1, 3))
-pads = st.tuples(*[st.integers(0, 3)] * 4)
-
-
 @settings(max_examples=40, deadline=None)
-@given(sizes, pairs, pairs, pads, pairs, st.sampled_from(TARGETS), st.sampled_from(["f4", "V2"]), st.booleans())
+@given(
+    layer_sizes(12, 40),
+    PAIRS,
+    PAIRS,
+    PADS,
+    PAIRS,
+    st.sampled_from(TARGETS),
+    st.sampled_from(["f4", "V2"]),
+    st.booleans(),
+)
 def test_any_layer(size, kernel, stride, pad, dilation, name, result, plain):
     window = Window(kernel, stride, pad, (dilation[0], 1) if plain else dilation)
     size = (min(size[0], PIXEL), *size[1:]) if plain else size

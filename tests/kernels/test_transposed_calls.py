@@ -25,7 +25,7 @@ from cgraph.kernels.views.window import Window
 from tests.support.emulated import TILES, tiles_on
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
-from tests.support.tiles import bfloat16_bits, products
+from tests.support.tiles import PADS, PAIRS, bfloat16_bits, layer_sizes, patch_products
 
 every_target = pytest.mark.parametrize("name", TILES)
 SAME = (1, 1, 1, 1)
@@ -60,9 +60,7 @@ def by_formula(shape, x, f):
         part = spread[:, first : first + CHANNELS, row : row + rows, column : column + columns]
         patches.append(part.transpose(0, 2, 3, 1))
         sides.append(wide[first : first + CHANNELS, :, i, j])
-    pixels = np.concatenate(patches, axis=-1)
-    sums = products(pixels.reshape(-1, pixels.shape[-1]), np.concatenate(sides))
-    return sums.reshape(*pixels.shape[:3], -1).transpose(0, 3, 1, 2)
+    return patch_products(patches, np.concatenate(sides))
 
 
 def check(case, target, n=1, order="all", activation=NONE):
@@ -93,12 +91,8 @@ def test_any_order_of_tasks(layer, order):
     check(LAYERS[layer], tiles_on("host"), 3, order, RELU)
 
 
-sizes = st.tuples(st.integers(1, 70), st.integers(1, 6), st.integers(1, 20), st.integers(1, 70))
-twos, pads = st.tuples(*[st.integers(1, 3)] * 2), st.tuples(*[st.integers(0, 3)] * 4)
-
-
 @settings(max_examples=40, deadline=None)
-@given(sizes, twos, twos, pads, twos, st.tuples(*[st.integers(0, 2)] * 2), st.sampled_from(TARGETS))
+@given(layer_sizes(6, 20), PAIRS, PAIRS, PADS, PAIRS, st.tuples(*[st.integers(0, 2)] * 2), st.sampled_from(TARGETS))
 def test_any_layer(size, kernel, stride, pad, dilation, more, name):
     case = size, Window(kernel, stride, pad, dilation), more
     if min(TransposedShape(*size, tiles_on(name), *case[1:]).result):

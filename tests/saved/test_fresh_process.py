@@ -17,7 +17,8 @@ cgraph.dtypes cgraph.dtypes.convert cgraph.dtypes.storage cgraph.kernels.isa cgr
 cgraph.kernels.isa.records cgraph.ir cgraph.ir.labels cgraph.ir.spec cgraph.kernels
 cgraph.kernels.code_image cgraph.kernels.control cgraph.kernels.families cgraph.kernels.kernel cgraph.kernels.mapped
 cgraph.kernels.signature cgraph.memory cgraph.memory.incremental cgraph.memory.tables cgraph.record cgraph.running
-cgraph.running.arguments cgraph.running.results cgraph.running.runner cgraph.saved cgraph.saved.folder
+cgraph.running.arguments cgraph.running.output_arrays cgraph.running.results cgraph.running.runner
+cgraph.saved cgraph.saved.folder
 cgraph.saved.function cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage.shared_arenas cgraph.system
 cgraph.system.addresses cgraph.system.alignment cgraph.system.array_fields

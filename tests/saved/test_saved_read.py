@@ -29,7 +29,7 @@ def test_options_of_files_change_nothing_in_a_folder_and_are_refused(saved, opti
 @pytest.mark.parametrize("name", ["trust", "verify", "in_memory"])
 def test_options_of_folders_are_refused_for_files(tmp_path, name):
     (tmp_path / "model.onnx").write_bytes(b"")
-    with pytest.raises(FormatError, match=f"{name}= applies to saved folders alone"):
+    with pytest.raises(FormatError, match=f"{name}= applies to saved folders only"):
         cg.load(tmp_path / "model.onnx", **{name: True})
 
 

@@ -1,6 +1,7 @@
 """What tile registers compute, in NumPy: the formula that was measured on Intel's processors."""
 
 import numpy as np
+from hypothesis import strategies as st
 
 STEP = 32  # numbers of a row of a register
 
@@ -53,3 +54,20 @@ def bfloat16_bits(x: np.ndarray) -> np.ndarray:
     bits = x.astype("f4").view("u4").astype("u8")
     rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
     return np.where(np.isnan(x), (bits >> 16 | 0x40).astype("u2"), rounded)
+
+
+def patch_products(patches: list[np.ndarray], side: np.ndarray) -> np.ndarray:
+    """The sums ``[n, k, rows, columns]`` of patches ``[n, rows, columns, numbers]`` times ``side [all numbers, k]``."""
+    left = np.concatenate(patches, axis=-1)
+    sums = products(left.reshape(-1, left.shape[-1]), side)
+    return sums.reshape(*left.shape[:3], -1).transpose(0, 3, 1, 2)
+
+
+def layer_sizes(rows: int, columns: int) -> st.SearchStrategy:
+    """Channels, rows, columns and filters of a small layer."""
+    return st.tuples(st.integers(1, 70), st.integers(1, rows), st.integers(1, columns), st.integers(1, 70))
+
+
+PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
+"""Kernels, strides and dilations."""
+PADS = st.tuples(*[st.integers(0, 3)] * 4)
