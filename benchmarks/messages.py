@@ -31,12 +31,13 @@ ROOT = Path(__file__).parents[1]
 PLACEHOLDER = "\0"
 NOT_FOR_USERS = ("NotImplementedError", "AssertionError")
 VERBS = (
-    "add allocate allow ask assign await build call cast change check choose close combine compare compile compute "
-    "concatenate convert copy correct create cut decrease define delete divide drop enable ensure expand export fill "
-    "fix fold free freeze give import increase initialise insert install keep leave limit list load lower make map "
-    "move name omit open pad pass pick place provide put quantise raise read rebuild record reduce remove rename "
-    "repeat replace reshape restart round run save select send set shorten sort specify split start state stop store "
-    "subtract swap take train transpose try turn update upgrade use wait wrap write"
+    "add allocate allow apply ask assign await build call cast change check choose close combine compare compile "
+    "compute concatenate convert copy correct create cut decrease define delete dequantise divide download drop "
+    "enable ensure expand export fetch fill fix fold free freeze give import increase initialise inline insert "
+    "install keep leave limit list load lower make map mix move name normalise omit open pad pass pick place provide "
+    "put quantise raise read rebuild record reduce remove rename repeat replace requantise reshape restart return "
+    "rewrite round run save scale select send set shorten sort specify split start state stop store subtract swap "
+    "take train transpose try turn update upgrade use wait wrap write yield"
 ).split()
 SUBJECT = r"(?!\s+(?:is|are|was|has|have|of|takes|makes|gives|needs|reads|returns|runs|gets|got|must|cannot)\b)"
 WAYS_OUT = (

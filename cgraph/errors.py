@@ -88,6 +88,11 @@ class FormatError(CgraphError, ValueError):
     """A file is malformed, unsafe or not supported."""
 
 
+def damaged_file(text: str) -> FormatError:
+    """Return the error for a file whose parts contradict one another, as `text` says."""
+    return FormatError(f"{text}. The file is damaged: export or download it again")
+
+
 class WeightsError(CgraphError, OSError):
     """The file of weights cannot be read, or has changed."""
 

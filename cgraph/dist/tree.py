@@ -19,7 +19,7 @@ def check_shards(shards: int, rows: int) -> None:
     """Raise InputError unless there is a complete tree of equal shards."""
     if shards < 1 or shards & (shards - 1):
         raise InputError(
-            f"{shards} shards; their number must be a power of two, such as {1 << max(shards, 1).bit_length()}"
+            f"{shards} shards; their number must be a power of two. Pass shards={1 << max(shards, 1).bit_length()}"
         )
     if rows % shards:
         raise InputError(

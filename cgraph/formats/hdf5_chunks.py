@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.record import Record
 
@@ -97,9 +97,9 @@ def stored_chunks(dataset: Any, allowance: Allowance) -> Iterator[Chunk]:
 def check_place(path: str, dataset: Any, chunk: Chunk, most: int) -> None:
     """Raise FormatError unless a chunk lies in its array and has no more stored bytes than it can need."""
     if not all(0 <= a < n for a, n in zip(chunk.offset, dataset.shape)):
-        raise FormatError(f"{path:.80} has a chunk at {chunk.offset}, outside the shape {dataset.shape}")
+        raise damaged_file(f"{path:.80} has a chunk at {chunk.offset}, outside the shape {dataset.shape}")
     if chunk.nbytes > most:
-        raise FormatError(f"{path:.80} stores {chunk.nbytes:,} bytes for a chunk at {chunk.offset}, which has fewer")
+        raise damaged_file(f"{path:.80} stores {chunk.nbytes:,} bytes for a chunk at {chunk.offset}, which has fewer")
 
 
 def undo_filters(path: str, raw: bytes, filters: list[tuple[int, tuple[int, ...]]], mask: int, nbytes: int) -> bytes:
@@ -114,7 +114,7 @@ def undo_filters(path: str, raw: bytes, filters: list[tuple[int, tuple[int, ...]
         else:
             raw = strip_checksum(path, raw)
     if len(raw) != nbytes:
-        raise FormatError(f"{path:.80} has a chunk that unpacks to {len(raw)} bytes, not {nbytes}")
+        raise damaged_file(f"{path:.80} has a chunk that unpacks to {len(raw)} bytes, not {nbytes}")
     return raw
 
 
@@ -124,9 +124,9 @@ def inflate(path: str, raw: bytes, most: int) -> bytes:
     try:
         body = machine.decompress(raw, most + 1)
     except zlib.error as error:
-        raise FormatError(f"{path:.80} has a chunk that is damaged: {error}") from None
+        raise damaged_file(f"{path:.80} has a chunk that is damaged: {error}") from None
     if len(body) > most or not machine.eof:
-        raise FormatError(f"{path:.80} has a chunk that is truncated or unpacks to more than its {most} bytes")
+        raise damaged_file(f"{path:.80} has a chunk that is truncated or unpacks to more than its {most} bytes")
     return body
 
 
@@ -141,7 +141,7 @@ def strip_checksum(path: str, raw: bytes) -> bytes:
     """Verify and remove the checksum of a chunk. FormatError if it differs."""
     body, expected = raw[:-SUM], int.from_bytes(raw[-SUM:], "little")
     if len(raw) < SUM or fletcher32(body) != ((expected >> 16) % HALF, (expected & 0xFFFF) % HALF):
-        raise FormatError(f"{path:.80} has a chunk that is damaged: its checksum differs")
+        raise damaged_file(f"{path:.80} has a chunk that is damaged: its checksum differs")
     return body
 
 

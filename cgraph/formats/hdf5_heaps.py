@@ -10,7 +10,7 @@ Source: HDF5 File Format Specification 3.0, III.E; H5HG__cache_heap_deserialize 
 
 from collections.abc import Iterator
 
-from cgraph.errors import FormatError
+from cgraph.errors import damaged_file
 from cgraph.system.mapping import read_at
 
 SIGNATURE = b"GCOL\x01"
@@ -38,12 +38,12 @@ def objects(fd: int, at: int, end: int, most: int) -> int:
     count = 0
     while end - at >= HEAD:  # less is too little for another object, and free
         if count == most:
-            raise FormatError(f"heaps overlap: more than {most} objects from byte {at} on")
+            raise damaged_file(f"heaps overlap: more than {most} objects from byte {at} on")
         head = read_at(fd, HEAD, at)
         size = int.from_bytes(head[8:], "little")
         step = HEAD + -(-size // 8) * 8 if any(head[:2]) else size
         if not HEAD <= step <= end - at:
-            raise FormatError(f"an object at byte {at} has {size} bytes, {end - at} are left of its heap")
+            raise damaged_file(f"an object at byte {at} has {size} bytes, {end - at} are left of its heap")
         at, count = at + step, count + 1
     return count
 

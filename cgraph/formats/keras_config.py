@@ -175,7 +175,7 @@ def parts_of(description: dict[str, Any]) -> tuple[Rows, list[Tensor], list[Tens
 def chained(config: dict[str, Any], rows: Rows) -> Rows:
     """Return the layers of a sequential network, an input layer first; each reads the one before it."""
     if not rows:
-        raise FormatError("the sequential network has no layers")
+        raise FormatError("the sequential network has no layers. Add one before you save it")
     if rows[0]["class_name"] != "InputLayer":
         shape = config.get("build_input_shape") or input_shape(rows[0])
         if not shape:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError, bytes_text
+from cgraph.errors import FormatError, bytes_text, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.hdf5_chunks import read_chunks
 from cgraph.formats.hdf5_heaps import check_heaps
@@ -80,7 +80,7 @@ class StoredArray(Record):
         dtype, count = np.dtype(self.dtype), math.prod(self.shape)
         stop = self.offset + count * dtype.itemsize
         if not 0 <= self.offset <= stop <= len(data):
-            raise FormatError(f"an array of {count} × {dtype} at byte {self.offset} lies outside the file")
+            raise damaged_file(f"an array of {count} × {dtype} at byte {self.offset} lies outside the file")
         array = aligned(np.frombuffer(data[self.offset : stop], dtype))
         return array.astype(dtype.newbyteorder("="), copy=False).reshape(self.shape)
 
@@ -234,7 +234,7 @@ def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, 
         path, group, depth = waiting.pop()
         address = h5py.h5o.get_info(group.id).addr
         if address in entered or depth > MOST_DEPTH:
-            raise FormatError(f"group {path!r:.80} contains itself or is nested too deep")
+            raise damaged_file(f"group {path!r:.80} contains itself or is nested too deep")
         entered.add(address)
         for name in group:
             allowance.spend("its table of contents", nbytes=OBJECT + len(path) + len(name))
@@ -259,7 +259,7 @@ def check_stored(path: str, dataset: Any, h5py: Any) -> None:
         return
     nbytes, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
     if nbytes != stored:
-        raise FormatError(f"{path:.80} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
+        raise damaged_file(f"{path:.80} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
 
 
 def read_dataset(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:

@@ -119,7 +119,9 @@ def batch_of(path: Path, settings: FileSettings) -> int | None:
     """Return the size of the batch in `shapes`, or None. FormatError for any other size."""
     others = [name for name in settings.shapes if name != "batch"]
     if others:
-        raise FormatError(f"{path}: {others[0]!r} is not a size of this network; only 'batch' is")
+        raise FormatError(
+            f"{path}: {others[0]!r} is not a size of this network; only 'batch' is. Pass shapes={{'batch': 1}}"
+        )
     return settings.shapes.get("batch")
 
 
@@ -182,7 +184,9 @@ def kind_of(path: str | os.PathLike) -> str:
     if suffix in ELSEWHERE and kind != "keras":
         raise FormatError(f"{name} is {ELSEWHERE[suffix]}")
     if kind is None:
-        raise FormatError(f"{name} is not a model that can be read: {', '.join(SUFFIXES)}, or a saved folder")
+        raise FormatError(
+            f"{name} is not a model that can be read. Pass a file {', '.join(SUFFIXES)}, or a folder of Function.save"
+        )
     return kind
 
 

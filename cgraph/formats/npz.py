@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError, bytes_text
+from cgraph.errors import FormatError, bytes_text, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
 from cgraph.formats.zip_archive import STORED, Member, members_of, unpack
@@ -65,7 +65,7 @@ def check_sizes(members: list[Member], largest: int) -> None:
     """Raise FormatError unless all members are arrays and their declared sizes are within `largest`."""
     for member in members:
         if not member.name.endswith(".npy"):
-            raise FormatError(f"member {member.name!r:.80} is not a .npy file")
+            raise FormatError(f"member {member.name!r:.80} is not a .npy file. Write the archive with np.savez")
     declared = sum(m.nbytes for m in members)
     if declared > largest:
         raise FormatError(
@@ -99,7 +99,7 @@ def parse_npy(body: memoryview, label: str, allowance: Allowance) -> np.ndarray:
     shape, dtype, fortran, start = npy_header(body, label)
     need = prod(shape) * dtype.itemsize
     if need != len(body) - start:
-        raise FormatError(f"{label} {dtype}{list(shape)} needs {need} bytes, {len(body) - start} are stored")
+        raise damaged_file(f"{label} {dtype}{list(shape)} needs {need} bytes, {len(body) - start} are stored")
     array = np.frombuffer(body[start:], dtype)
     if not array.flags.aligned:
         allowance.spend(f"{label} (largest= allows more)", nbytes=array.nbytes)
@@ -134,7 +134,7 @@ def check_header(shape: tuple[int, ...], code: str, label: str) -> tuple[tuple[i
     if dtype.hasobject or dtype.names or dtype.kind not in "biufc":
         raise FormatError(f"{label} holds {dtype!s:.80}; only numbers are read. Convert it with astype")
     if len(shape) > MOST_AXES or min(shape, default=0) < 0 or prod(n for n in shape if n) * dtype.itemsize > LARGEST:
-        raise FormatError(f"{label} has the impossible shape {list(shape)!s:.80}")
+        raise damaged_file(f"{label} has the impossible shape {list(shape)!s:.80}")
     return shape, dtype
 
 

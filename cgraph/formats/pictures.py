@@ -62,7 +62,9 @@ def open_picture(
     except CgraphError:
         raise
     except Exception as error:  # Pillow's decoders raise a dozen kinds
-        raise FormatError(f"{name or source}: not a readable picture: {reason_of(error)}") from error
+        raise FormatError(
+            f"{name or source}: not a readable picture: {reason_of(error)}. Save it as PNG or JPEG"
+        ) from error
 
 
 def size_of(source: str | Path | IO[bytes]) -> int:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.record import Record
 
@@ -80,7 +80,10 @@ class ByteStream:
     def read(self, count: int) -> bytes:
         """Return the next bytes; fewer at the end."""
         if count > LONGEST_TEXT:
-            raise FormatError(f"it has a text or number of {count} bytes; at most {LONGEST_TEXT} are read")
+            raise FormatError(
+                f"it has a text or number of {count} bytes; at most {LONGEST_TEXT} are read. Save tensors only (a "
+                "state_dict)"
+            )
         data = bytes(self.data[self.at : self.at + count])
         self.at += len(data)
         return data
@@ -166,14 +169,17 @@ class PickleReader:
         if function != DICT:
             return PickledCall(function, args)
         if args:
-            raise FormatError(f"it creates a dictionary from {len(args)} arguments, which is not supported")
+            raise FormatError(
+                f"it creates a dictionary from {len(args)} arguments, which is not supported. Save a plain dict of "
+                "tensors"
+            )
         return {}
 
     def set_items(self, values: list) -> None:
         """Add entries to a dictionary under their keys as text, since crafted integer keys could collide."""
         if len(values) % 2 or not all(map(is_key, values[::2])):
             kinds = ", ".join(sorted({type(x).__name__ for x in values[::2]}))
-            raise FormatError(f"a dictionary has keys that are neither text nor numbers, or lacks a value: {kinds}")
+            raise damaged_file(f"a dictionary has keys that are neither text nor numbers, or lacks a value: {kinds}")
         self.container(dict).update(zip(map(str, values[::2]), values[1::2]))
 
     def memoize(self, number: int, value: Any) -> None:
@@ -181,23 +187,23 @@ class PickleReader:
         if not self.memo and number == 1:
             self.memo.append(MARK)
         if number > len(self.memo):
-            raise FormatError(f"its memo has {len(self.memo)} values, and the next one has the number {number}")
+            raise damaged_file(f"its memo has {len(self.memo)} values, and the next one has the number {number}")
         self.memo[number : number + 1] = [value]
 
     def remembered(self, number: int) -> Any:
         """Return a value of the memo."""
         if number >= len(self.memo) or self.memo[number] is MARK:
-            raise FormatError(f"its memo has {len(self.memo)} values, none of the number {number}")
+            raise damaged_file(f"its memo has {len(self.memo)} values, none of the number {number}")
         return self.memo[number]
 
     def container(self, kind: type) -> Any:
         if type(self.top()) is not kind:
-            raise FormatError(f"{describe(self.top())} is not a {kind.__name__}")
+            raise FormatError(f"{describe(self.top())} is not a {kind.__name__}. Save tensors only (a state_dict)")
         return self.top()
 
     def top(self) -> Any:
         if not self.stack or self.stack[-1] is MARK:
-            raise FormatError("an instruction reads its empty stack: the file is damaged")
+            raise damaged_file("an instruction reads its empty stack")
         return self.stack[-1]
 
     def pop(self) -> Any:
@@ -209,7 +215,7 @@ class PickleReader:
         """Pop all values above the last mark, and the mark."""
         at = next((i for i in reversed(range(len(self.stack))) if self.stack[i] is MARK), None)
         if at is None:
-            raise FormatError("an instruction needs a mark that is absent: the file is damaged")
+            raise damaged_file("an instruction needs a mark that is absent")
         self.allowance.spend("its description", nbytes=POINTER * (len(self.stack) - at))
         items = self.stack[at + 1 :]
         del self.stack[at:]
@@ -235,5 +241,5 @@ def read_pickle(stream: ByteStream, allowed: frozenset[Global], allowance: Allow
     except FormatError:
         raise
     except (ValueError, KeyError, IndexError, UnicodeError, TypeError) as error:
-        raise FormatError(f"malformed pickle: {error}") from error
+        raise damaged_file(f"malformed pickle: {error}") from error
     return reader.pop()

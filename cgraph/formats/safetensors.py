@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
 from cgraph.formats.mapped import map_file
@@ -48,10 +48,12 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
     """Return the arrays of a mapped file."""
     if len(data) < 8:
-        raise FormatError(f"{len(data)} bytes are not a safetensors file")
+        raise FormatError(
+            f"{len(data)} bytes are not a safetensors file. Write it with safetensors, or with Function.save_state"
+        )
     length = int.from_bytes(data[:8], "little")
     if length > min(LARGEST_HEADER, len(data) - 8):
-        raise FormatError(f"a header of {length} bytes is declared, the file has {len(data)}")
+        raise damaged_file(f"a header of {length} bytes is declared, the file has {len(data)}")
     header = parse_header(bytes(data[8 : 8 + length]), Allowance(len(data)))
     header.pop("__metadata__", None)
     start = 8 + length
@@ -68,7 +70,9 @@ def parse_header(raw: bytes, allowance: Allowance) -> dict[str, Any]:
     """Parse the header. FormatError if it is malformed."""
     if not raw.startswith(b"{"):
         raise FormatError(
-            f"the header does not begin with an opening brace, but with {bytes(raw[:1])!r}: the file is not safetensors"
+            f"the header does not begin with an opening brace, but with {bytes(raw[:1])!r}: the file is not "
+            "safetensors. "
+            "Write it with safetensors, or with Function.save_state"
         )
     return parse_json(raw, allowance, "the header")
 
@@ -76,21 +80,21 @@ def parse_header(raw: bytes, allowance: Allowance) -> dict[str, Any]:
 def check_entry(name: str, entry: Any, nbytes: int) -> range:
     """Return the range of an array within the data. FormatError unless shape, dtype and range agree."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise FormatError(f"the entry of {name!r:.80} must have the keys dtype, shape and data_offsets")
+        raise damaged_file(f"the entry of {name!r:.80} must have the keys dtype, shape and data_offsets")
     shape, offsets, dtype = entry["shape"], entry["data_offsets"], entry["dtype"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise FormatError(f"{name!r:.80} has the dtype {dtype!r:.40}. Use one of {', '.join(DTYPES)}")
     if not is_integers(shape) or len(shape) > MOST_AXES or not is_integers(offsets) or len(offsets) != 2:
-        raise FormatError(
+        raise damaged_file(
             f"{name!r:.80} has the shape {shape!r:.80} at {offsets!r:.80}; both must be lists of integers"
         )
     begin, end = offsets
     itemsize = np.dtype(DTYPES[dtype]).itemsize
     need = prod(shape) * itemsize
     if prod(n for n in shape if n) * itemsize > LARGEST:
-        raise FormatError(f"{name!r:.80} has the impossible shape {shape!r:.80}")
+        raise damaged_file(f"{name!r:.80} has the impossible shape {shape!r:.80}")
     if not begin <= end <= nbytes or end - begin != need:
-        raise FormatError(f"{name!r:.80} {dtype}{shape} needs {need} bytes, its range is {begin} to {end} of {nbytes}")
+        raise damaged_file(f"{name!r:.80} {dtype}{shape} needs {need} bytes, its range is {begin} to {end} of {nbytes}")
     return range(begin, end)
 
 
@@ -103,10 +107,10 @@ def check_contiguous(ranges: list[range], nbytes: int) -> None:
     at = 0
     for span in sorted(ranges, key=lambda s: (s.start, s.stop)):
         if span.start != at:
-            raise FormatError(f"arrays {'overlap' if span.start < at else 'leave a hole'} at byte {at} of the data")
+            raise damaged_file(f"arrays {'overlap' if span.start < at else 'leave a hole'} at byte {at} of the data")
         at = span.stop
     if at != nbytes:
-        raise FormatError(f"the arrays end at byte {at} of the data, which has {nbytes}")
+        raise damaged_file(f"the arrays end at byte {at} of the data, which has {nbytes}")
 
 
 def array_at(data: memoryview, entry: dict[str, Any], span: range) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
 from cgraph.formats.plain_pickle import ByteStream, Global, PersistentId, PickledCall, describe, read_pickle
@@ -107,7 +107,7 @@ def read_legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Pickl
     for key in keys:
         dtype, count = declared[key]
         if int.from_bytes(stream.read(8), "little") != count:
-            raise FormatError(f"storage {key!r:.40} has another length than its tensors say")
+            raise damaged_file(f"storage {key!r:.40} has another length than its tensors say")
         places[key] = check_place(key, stream.at, count, dtype, len(data))
         stream.at += count * dtype.itemsize
     return tensors, places
@@ -118,7 +118,7 @@ def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Pickl
     members = members_of(data, allowance)
     inner = {name.partition("/")[2]: member for name, member in members.items()}
     if len(inner) != len(members) or "data.pkl" not in inner:
-        raise FormatError("it has no data.pkl, or two members of one name")
+        raise FormatError("it has no data.pkl, or two members of one name. Save it with torch.save")
     for name, each in members.items():
         if each.method != STORED:
             raise FormatError(f"member {name!r} is compressed; torch stores them uncompressed. Save it with torch.save")
@@ -135,14 +135,14 @@ def read_zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Pickl
     for key, (dtype, count) in storages_of(tensors).items():
         member = inner.get(f"data/{key}")
         if member is None or member.nbytes != count * dtype.itemsize:
-            raise FormatError(f"storage {key!r:.40} is missing or has another length than its tensors say")
+            raise damaged_file(f"storage {key!r:.40} is missing or has another length than its tensors say")
         places[key] = check_place(key, member.place.start, count, dtype, len(data))
     return tensors, places
 
 
 def check_place(key: str, offset: int, count: int, dtype: np.dtype, size: int) -> Place:
     if offset + count * dtype.itemsize > size:
-        raise FormatError(f"storage {key!r:.40} of {count} × {dtype} reaches beyond the {size} bytes of the file")
+        raise damaged_file(f"storage {key!r:.40} of {count} × {dtype} reaches beyond the {size} bytes of the file")
     return Place(offset, count, dtype)
 
 
@@ -152,7 +152,7 @@ def storages_of(tensors: Mapping[str, PickledCall]) -> Storages:
     for call in tensors.values():
         key, dtype, count = storage(call.args[0] if call.args else None)
         if storages.setdefault(key, (dtype, count)) != (dtype, count):
-            raise FormatError(f"storage {key!r:.40} is described in two ways")
+            raise damaged_file(f"storage {key!r:.40} is described in two ways")
     return storages
 
 
@@ -160,10 +160,10 @@ def storage(value: Any) -> tuple[str, np.dtype, int]:
     """Return key, dtype and length of ``("storage", type, key, device, elements)``."""
     record = value.record if isinstance(value, PersistentId) else None
     if not isinstance(record, tuple) or len(record) not in (5, 6) or not is_text(record[0], "storage"):
-        raise FormatError(f"{describe(value)} is not a storage")
+        raise FormatError(f"{describe(value)} is not a storage. Save tensors only (a state_dict)")
     kind, key, count = record[1], record[2], record[4]
     if not isinstance(kind, Global) or kind.name not in DTYPES or not isinstance(key, str) or not natural(count):
-        raise FormatError(f"{', '.join(map(describe, record))} is not a storage")
+        raise FormatError(f"{', '.join(map(describe, record))} is not a storage. Save tensors only (a state_dict)")
     if len(record) == 6 and record[5] is not None:
         raise FormatError(
             f"storage {key!r:.40} is a view of another one, which is not supported. Save tensors after clone()"
@@ -202,16 +202,16 @@ def tensors_of(tree: Any, allowance: Allowance) -> dict[str, PickledCall]:
 def tensor(call: PickledCall, storages: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the array of ``_rebuild_tensor(storage, offset, size, stride, …)``: a view of its storage."""
     if len(call.args) < 4:
-        raise FormatError(f"a tensor lacks its size or strides: it has {len(call.args)} arguments of at least 4")
+        raise damaged_file(f"a tensor lacks its size or strides: it has {len(call.args)} arguments of at least 4")
     key, dtype, count = storage(call.args[0])
     offset, shape, strides = call.args[1:4]
     if not natural(offset) or not is_size(shape) or not is_size(strides) or len(shape) != len(strides):
-        raise FormatError(f"tensor of storage {key!r:.40} has an impossible offset, size or strides")
+        raise damaged_file(f"tensor of storage {key!r:.40} has an impossible offset, size or strides")
     last = offset + sum((n - 1) * step for n, step in zip(shape, strides))
     if prod(n for n in shape if n) * dtype.itemsize > LARGEST:
-        raise FormatError(f"tensor of storage {key!r:.40} has the impossible size {list(shape)}")
+        raise damaged_file(f"tensor of storage {key!r:.40} has the impossible size {list(shape)}")
     if prod(shape) > count or (prod(shape) and last >= count):
-        raise FormatError(f"tensor {list(shape)} reaches beyond the {count} elements of storage {key!r:.40}")
+        raise damaged_file(f"tensor {list(shape)} reaches beyond the {count} elements of storage {key!r:.40}")
     if not prod(shape):
         return np.empty(shape, dtype)
     steps = tuple(step * dtype.itemsize for step in strides)

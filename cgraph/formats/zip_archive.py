@@ -11,7 +11,7 @@ from struct import Struct
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.kernels.mapped import release
 from cgraph.record import Record
@@ -62,18 +62,18 @@ def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
     at = where.start
     for _ in range(count):
         if at + CENTRAL.size > where.stop or data[at : at + 4] != b"PK\x01\x02":
-            raise FormatError(f"its table of members is truncated at byte {at}")
+            raise damaged_file(f"its table of members is truncated at byte {at}")
         allowance.spend("names of its members", nbytes=LETTER * name_length(data, at))
         member, begin, at = member_at(data, at, where)
         if member.name in members:
-            raise FormatError(f"two members have the name {member.name!r:.80}")
+            raise damaged_file(f"two members have the name {member.name!r:.80}")
         members[member.name] = member
         spans.append((begin, member.place.stop, member.name))
     if at != where.stop:
-        raise FormatError(f"its table of members ends at byte {at}, not {where.stop}")
+        raise damaged_file(f"its table of members ends at byte {at}, not {where.stop}")
     for (_, stop, _), (start, _, name) in zip(sorted(spans), sorted(spans)[1:]):
         if start < stop:
-            raise FormatError(f"member {name!r:.80} shares bytes with another")
+            raise damaged_file(f"member {name!r:.80} shares bytes with another")
     return members
 
 
@@ -83,20 +83,21 @@ def directory_of(data: memoryview) -> tuple[range, int]:
     at = tail.rfind(b"PK\x05\x06")
     if at < 0 or at + END.size > len(tail):
         raise FormatError(
-            f"its last {len(tail):,} bytes hold no end record of a zip archive: it is truncated or not a zip file"
+            f"its last {len(tail):,} bytes hold no end record of a zip archive: the file is truncated or of another "
+            "kind. Download or save it again"
         )
     _, disk, first, _, count, nbytes, start, comment = END.unpack_from(tail, at)
     if disk or first or at + END.size + comment != len(tail):
-        raise FormatError(f"its end record at byte {len(data) - len(tail) + at:,} is damaged: it is not a zip archive")
+        raise damaged_file(f"its end record at byte {len(data) - len(tail) + at:,} is damaged: it is not a zip archive")
     stop = len(data) - len(tail) + at
     locator = stop - LOCATOR_64.size
     if locator >= 0 and data[locator : locator + 4] == b"PK\x06\x07":
         stop = LOCATOR_64.unpack_from(data, locator)[2]
         if stop + END_64.size > locator or data[stop : stop + 4] != b"PK\x06\x06":
-            raise FormatError(f"its 64-bit end record is not at byte {stop:,}, its declared position")
+            raise damaged_file(f"its 64-bit end record is not at byte {stop:,}, its declared position")
         count, nbytes, start = END_64.unpack_from(data, stop)[7:10]
     if start + nbytes != stop or count * CENTRAL.size > nbytes:
-        raise FormatError(f"its table of {count} members from byte {start} on does not end at byte {stop}")
+        raise damaged_file(f"its table of {count} members from byte {start} on does not end at byte {stop}")
     return range(start, stop), count
 
 
@@ -113,7 +114,7 @@ def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int
     extra_at = name_at + name_nbytes
     end = extra_at + extra_length + comment_length
     if end > where.stop:
-        raise FormatError(f"its table of members is truncated at byte {at}")
+        raise damaged_file(f"its table of members is truncated at byte {at}")
     raw = bytes(data[name_at:extra_at])
     name = raw.decode("utf-8" if flags & UTF8 else "cp437", "replace")
     if LARGE in (nbytes, stored, begin):
@@ -124,13 +125,13 @@ def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int
             f"member {name!r:.80} is encrypted or compressed by an unknown method. Use deflate or no compression"
         )
     if begin + LOCAL.size > where.start or data[begin : begin + 4] != b"PK\x03\x04":
-        raise FormatError(f"member {name!r:.80} has no header at byte {begin}")
+        raise damaged_file(f"member {name!r:.80} has no header at byte {begin}")
     lengths = LOCAL.unpack_from(data, begin)[-2:]
     start = begin + LOCAL.size + sum(lengths)
     if start + stored > where.start or bytes(data[begin + LOCAL.size :][: lengths[0]]) != raw:
-        raise FormatError(f"member {name!r:.80} lies outside the file or has another name in its header")
+        raise damaged_file(f"member {name!r:.80} lies outside the file or has another name in its header")
     if method == STORED and stored != nbytes:
-        raise FormatError(f"member {name!r:.80} declares {nbytes} bytes, {stored} are stored")
+        raise damaged_file(f"member {name!r:.80} declares {nbytes} bytes, {stored} are stored")
     return Member(name, method, crc, range(start, start + stored), nbytes), begin, end
 
 
@@ -147,7 +148,7 @@ def field_of_64_bits(extra: memoryview, name: str) -> memoryview:
         at += FIELD.size + length
         if kind == EXTRA_64:
             return extra[at - length : at]
-    raise FormatError(f"member {name!r:.80} has its size in 64 bits after {MOST_FIELDS} extra fields or is absent")
+    raise damaged_file(f"member {name!r:.80} has its size in 64 bits after {MOST_FIELDS} extra fields or is absent")
 
 
 def with_64_bit_fields(field: memoryview, numbers: list[int], name: str) -> list[int]:
@@ -156,7 +157,7 @@ def with_64_bit_fields(field: memoryview, numbers: list[int], name: str) -> list
     try:
         return [next(wide) if n == LARGE else n for n in numbers]
     except StopIteration:
-        raise FormatError(f"member {name!r:.80} lacks its size in 64 bits") from None
+        raise damaged_file(f"member {name!r:.80} lacks its size in 64 bits") from None
 
 
 def unpack(data: memoryview, member: Member) -> memoryview:
@@ -172,7 +173,7 @@ def unpack(data: memoryview, member: Member) -> memoryview:
         body = inflate(data, member)
         crc = zlib.crc32(body)
     if crc != member.crc:
-        raise FormatError(f"member {member.name!r:.80} is damaged: its checksum differs")
+        raise damaged_file(f"member {member.name!r:.80} is damaged: its checksum differs")
     return body
 
 
@@ -183,13 +184,13 @@ def inflate(data: memoryview, member: Member) -> memoryview:
     try:
         for piece in pieces_of(data[member.place.start : member.place.stop]):
             if at + len(piece) > member.nbytes:
-                raise FormatError(f"member {member.name!r:.80} has more than the {member.nbytes} bytes it declares")
+                raise damaged_file(f"member {member.name!r:.80} has more than the {member.nbytes} bytes it declares")
             out[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
             at += len(piece)
     except zlib.error as error:
-        raise FormatError(f"member {member.name!r:.80} is damaged: {error}") from None
+        raise damaged_file(f"member {member.name!r:.80} is damaged: {error}") from None
     if at != member.nbytes:
-        raise FormatError(f"member {member.name!r:.80} ends after {at} of {member.nbytes} bytes")
+        raise damaged_file(f"member {member.name!r:.80} ends after {at} of {member.nbytes} bytes")
     return memoryview(out).toreadonly()  # type: ignore[arg-type]
 
 

@@ -133,7 +133,7 @@ class Op(Record):
 
     def work(self, target: Any, *specs: Spec) -> Work:
         """Return the work of `target` for a node of this op on operands of these specs."""
-        raise NoKernelError(f"{self.name} has no kernel")
+        raise NoKernelError(f"{self.name} has no kernel. Pass engine='reference', or define work")
 
     def multiply_adds(self, *specs: Spec) -> int:
         """Return the number of multiply-adds; 0 for an op without sums of products."""

@@ -218,7 +218,9 @@ class Trace:
 
     def __getattr__(self, name: str):
         if name not in UNARY | BINARY | COMPARE:
-            raise AttributeError(f"no primitive is called {name!r}. Primitives are listed in cgraph.kernels.expression")
+            raise AttributeError(
+                f"no primitive is called {name!r}. Use one of UNARY, BINARY or COMPARE in cgraph.kernels.expression"
+            )
         return lambda *operands: self.apply(name, *operands)
 
     def program(self, result: Any) -> Program:

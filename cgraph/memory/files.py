@@ -49,7 +49,7 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     columns = next((x for x in LAYOUTS if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
     if columns is None:
         headers = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in LAYOUTS)
-        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r:.200}, expected {headers}")
+        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r:.200}. Write {headers}")
     operands: list[ProblemOperand] = []
     line_of: dict[str, int] = {}
     for line, cells in rows:
@@ -57,10 +57,10 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
         if len(operands) == most:
             raise FormatError(f"{where}: it has more than the {most:,} rows that are read of a file of its size")
         if len(cells) != len(header):
-            raise FormatError(f"{where}: {len(cells)} values for {len(header)} columns")
+            raise FormatError(f"{where}: {len(cells)} values for {len(header)} columns. Write one for each")
         row = dict(zip(header, cells))
         if line_of.setdefault(row["id"], line) != line:
-            raise FormatError(f"{where}: id {row['id']!r} is already in line {line_of[row['id']]}")
+            raise FormatError(f"{where}: id {row['id']!r} is already in line {line_of[row['id']]}. Rename one")
         operands.append(_operand(row, columns, where))
     return Problem(tuple(operands), alignment)
 
@@ -124,7 +124,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise FormatError(f"{path}: not a text file: {error.reason} at byte {error.start}") from error
+        raise FormatError(f"{path}: not a text file: {error.reason} at byte {error.start}. Save it as UTF-8") from error
     except csv.Error as error:
         raise FormatError(f"{path}:{reader.line_num}: {error}") from error
 
@@ -146,5 +146,5 @@ def _number(row: dict[str, str], column: str, where: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise FormatError(f"{where}: {column} is {text!r}. Write an integer of at least 0")
     if len(text) > 19 or int(text) > MOST_BYTES:
-        raise FormatError(f"{where}: {column} is {text[:24]}, more than {MOST_BYTES}")
+        raise FormatError(f"{where}: {column} is {text[:24]}. Write at most {MOST_BYTES}")
     return int(text)

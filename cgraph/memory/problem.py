@@ -28,7 +28,7 @@ class UsageInterval(Record):
 
     def __post_init__(self) -> None:
         if not 0 <= self.first <= self.last:
-            raise PlanError(f"a usage interval must satisfy 0 <= first <= last, got {self.first}..{self.last}")
+            raise PlanError(f"a usage interval is {self.first}..{self.last}. Pass steps with 0 <= first <= last")
 
     def meets(self, other: "UsageInterval") -> bool:
         return self.first <= other.last and other.first <= self.last
@@ -49,7 +49,7 @@ class ProblemOperand(Record):
 
     def __post_init__(self) -> None:
         if self.nbytes < 0:
-            raise PlanError(f"operand {self.name!r} has a negative size: {self.nbytes} bytes")
+            raise PlanError(f"operand {self.name!r} has a negative size: {self.nbytes} bytes. Pass 0 or more")
 
 
 class Tie(Record):
@@ -150,7 +150,9 @@ def round_sizes(nbytes: Sequence[int], alignment: int) -> np.ndarray:
     """Return sizes rounded up to the alignment, int64 ``[n]``. PlanError if their sum does not fit in an offset."""
     sizes = [round_up(n, alignment) for n in nbytes]
     if sum(sizes) > MOST_BYTES:
-        raise PlanError(f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}")
+        raise PlanError(
+            f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}. Use a smaller batch"
+        )
     return np.array(sizes, np.int64)
 
 

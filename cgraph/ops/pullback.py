@@ -8,7 +8,7 @@ from typing import Any
 
 from cgraph.dtypes.convert import computing_dtype
 from cgraph.errors import DTypeError, GraphError, NoGradientError, ShapeError
-from cgraph.ir.graph import Node, locates_errors
+from cgraph.ir.graph import Node, Op, locates_errors
 from cgraph.ir.origin import NAME, keeps_origin
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
@@ -90,7 +90,8 @@ def operand_gradients(node: Node, g: Any) -> "tuple[Node | None, ...]":
         return node.op.grad(node, g)
     except NoGradientError as error:
         named = ", ".join(f"{x.name} {x.spec}" for x in node.operands)
-        raise NoGradientError(f"{error} (made at {node.where} of {named})") from None
+        advice = ". Apply cg.stop_gradient to its result" if type(node.op).grad is Op.grad else ""
+        raise NoGradientError(f"{error} (made at {node.where} of {named}){advice}") from None
 
 
 def gradient_of(node: Node, sums: dict[Any, Node]) -> Any:

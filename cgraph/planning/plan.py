@@ -9,6 +9,7 @@ from cgraph.budget.budget import Budget
 from cgraph.budget.fit import fit_plan
 from cgraph.budget.planner import Planner
 from cgraph.budget.refusal import plan_refusal
+from cgraph.errors import PlanError
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import post_order
@@ -93,7 +94,11 @@ def check_and_place(choice: Choice, target: Any, ends: Iterable[Node], always: I
         PlanError: the plan is wrong
     """
     (best, plan), layout = choice, choice[0].layout
-    check_plan(best.usage.problem, plan)
+    try:
+        check_plan(best.usage.problem, plan)
+    except PlanError as error:
+        strategy = f" {plan.strategy}" if plan.strategy else ""
+        raise PlanError(f"{error}. Correct the memory strategy{strategy}, or pass memory='auto'") from None
     for node in layout.steps:
         if isinstance(node.op, Stream):
             check_stream(node, target)

@@ -44,6 +44,9 @@ def place_of(x: Var, every: Sequence[Var], own: Mapping[int, Var]) -> int:
 def check_same(x: Var, other: Var) -> None:
     """Raise FormatError unless two Vars of one name have one shape, dtype and value."""
     if x.spec != other.spec:
-        raise FormatError(f"the state {x.name} is {other.spec} at one size and {x.spec} at another; all sizes share it")
+        raise FormatError(
+            f"the state {x.name} is {other.spec} at one size and {x.spec} at another; all sizes share it. "
+            "Give each its own name"
+        )
     if x.cell.array is not None and other.cell.array is not None and present_bytes(x) != present_bytes(other):
         raise FormatError(f"the state {x.name} has other values at another size; all sizes share it. Use one Var")

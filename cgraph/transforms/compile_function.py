@@ -120,7 +120,9 @@ class CompiledFunction:
         """Return the `Function` for arguments like these, with its plan, report and bytes; nothing is run."""
         function = self._executable(*self._leaves(args, kwargs), args, kwargs).function
         if function is None:
-            raise GraphError(f"{self!r} returns nothing that depends on its arguments, so there is no Function")
+            raise GraphError(
+                f"{self!r} returns nothing that depends on its arguments, so there is no Function. Return an array"
+            )
         return function
 
     def clear(self) -> None:
@@ -244,10 +246,10 @@ def static_arguments(
     takes_more = any(x.kind is Parameter.VAR_POSITIONAL for x in parameters.values())
     for i in numbers:
         if parameters and not takes_more and not -len(order) <= i < len(order):
-            raise ArgumentError(f"static_argnums has {i}, and the function has {len(order)} parameters")
+            raise ArgumentError(f"static_argnums has {i}, of {len(order)} parameters. Use 0 to {len(order) - 1}")
     for name in names:
         if parameters and name not in order and not takes_names:
-            raise ArgumentError(f"static_argnames has {name!r}; the parameters are {', '.join(order) or 'none'}")
+            raise ArgumentError(f"static_argnames has {name!r}. Use one of {', '.join(order) or 'none'}")
     positions = {i % len(order) if order and i < 0 else i for i in numbers}
     by_name = {name for i, name in enumerate(order) if i in positions and is_named(parameters[name])}
     by_position = {i for i, name in enumerate(order) if name in names and is_positional(parameters[name])}

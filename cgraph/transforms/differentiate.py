@@ -78,7 +78,7 @@ class Differentiated(Transformation):
         aux_form = None
         if self.has_aux:
             if not hasattr(form, "children") or len(form.children) != 2:
-                raise GraphError(f"{self!r}: with has_aux the function returns a pair (value, others)")
+                raise GraphError(f"{self!r}: with has_aux the function returns a pair. Return (value, others)")
             aux_form = form.children[1]
             form = form.children[0]
         y = results[0] if results else None
@@ -131,5 +131,7 @@ def leaf_positions(args: Sequence[Any], numbers: Sequence[int]) -> list[int]:
         count += size
     for i in numbers:
         if not -len(args) <= i < len(args):
-            raise ArgumentError(f"argnums has {i}, and {len(args)} arguments are passed by position")
+            raise ArgumentError(
+                f"argnums has {i}, and {len(args)} arguments are passed by position. Pass this one by position, too"
+            )
     return [position for i in numbers for position in starts[i]]

@@ -188,7 +188,7 @@ def test_what_does_not_apply_is_refused(tmp_path, path):
     ("m.onnx", b"", "is empty. Download or save it again"),
     ("m.onnx", b"version https://git-lfs.github.com/spec/v1\n", "pointer of Git LFS"),
     ("m.onnx", b"\n <!DOCTYPE html><html>", "is a web page"),
-    ("m.bin", b"whatever this is", ".onnx, .tflite, .cfg, .h5, .hdf5, .keras, or a saved"),
+    ("m.bin", b"whatever this is", ".onnx, .tflite, .cfg, .h5, .hdf5, .keras, or a folder of"),
     ("m.onnx", b"whatever this is", "m.onnx"),
     ("m.tflite", b"whatever this is", "m.tflite"),
 ])  # fmt: skip

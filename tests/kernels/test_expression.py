@@ -48,7 +48,7 @@ def test_unary_operators_and_methods():
 
 
 def test_a_primitive_that_there_is_not_is_named():
-    with pytest.raises(AttributeError, match="no primitive is called 'expo'. Primitives are listed in"):
+    with pytest.raises(AttributeError, match="no primitive is called 'expo'. Use one of UNARY"):
         Trace().expo(1)
 
 

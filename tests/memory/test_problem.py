@@ -19,7 +19,7 @@ from cgraph.system.alignment import ALIGNMENT
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 0), (3, 2), (-2, -1)])
 def test_an_interval_begins_at_a_step_and_does_not_end_before(first, last):
-    with pytest.raises(PlanError, match=f"got {first}..{last}"):
+    with pytest.raises(PlanError, match=f"interval is {first}..{last}"):
         UsageInterval(first, last)
     assert UsageInterval(0, 0).last == 0
 

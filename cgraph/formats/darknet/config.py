@@ -94,7 +94,7 @@ def read_config(path: str | Path, allowance: Allowance) -> list[Section]:
         allowance.grow(len(raw))
         return parse(TextIOWrapper(BytesIO(raw), "utf-8"), allowance)
     except UnicodeDecodeError:
-        raise FormatError(f"{path}: it is not text") from None
+        raise FormatError(f"{path}: it is not text. Pass the .cfg file of the network") from None
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
@@ -108,13 +108,17 @@ def parse(text: TextIO, allowance: Allowance) -> list[Section]:
             continue
         if line.startswith("["):
             if not line.endswith("]") or len(sections) >= MOST_SECTIONS:
-                raise FormatError(f"line {number}: {line!r:.60} is not a [section] header")
+                raise FormatError(
+                    f"line {number}: {line!r:.60} is not a [section] header. Write one such as [convolutional]"
+                )
             allowance.spend("its sections", nbytes=SECTION + getsizeof(line))
             sections.append((line[1:-1].strip(), number, {}))
             continue
         name, equals, value = line.partition("=")
         if not equals or not sections:
-            raise FormatError(f"line {number}: {line!r:.60} is not an option of a section")
+            raise FormatError(
+                f"line {number}: {line!r:.60} is not an option of a section. Write name=value below a [section] header"
+            )
         allowance.spend("its options", nbytes=OPTION + getsizeof(line))
         sections[-1][2][name.strip()] = value.split("#")[0].strip()
     if not sections or sections[0][0] not in ("net", "network"):

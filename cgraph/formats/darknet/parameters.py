@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cgraph.errors import FormatError, bytes_text
+from cgraph.errors import FormatError, bytes_text, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
 from cgraph.ir.graph import Node
@@ -26,21 +26,24 @@ class StoredParameters:
         self.data = data = map_file(path)
         allowance.grow(len(data))
         if len(data) < 16:
-            raise FormatError(f"{path}: {len(data)} bytes are not a .weights file: its header has 16 or 20")
+            raise FormatError(
+                f"{path}: {len(data)} bytes are not a .weights file, whose header has 16 or 20. Pass the whole file"
+            )
         major, minor = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (0, 4))
         self.transposed = major > 1000 or minor > 1000
         self.at = 20 if major * 10 + minor >= 2 and not self.transposed else 16
         if (len(data) - self.at) % 4:
-            raise FormatError(
-                f"{path}: {len(data) - self.at} bytes after the header are not float32 values: the file is truncated"
-            )
+            raise damaged_file(f"{path}: {len(data) - self.at} bytes after the header are not float32 values")
 
     def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
         """Return the next array. FormatError if the file ends before it."""
         nbytes = prod(shape) * 4
         left = len(self.data) - self.at
         if nbytes > left:
-            raise FormatError(f"{self.path}: {name} {list(shape)} needs {nbytes} bytes, {left} are left")
+            raise FormatError(
+                f"{self.path}: {name} {list(shape)} needs {nbytes} bytes, {left} are left. Pass the weights of this "
+                "network"
+            )
         values = np.frombuffer(self.data[self.at : self.at + nbytes], "<f4").reshape(shape)
         self.at += nbytes
         return Const(values, name=name, copy=False)

@@ -62,7 +62,7 @@ class Prepared:
         if len(listed) < len(names):
             names = [name for name in names if name not in stored]
         if len(listed) > len(names):
-            raise FormatError(f"{len(listed)} inputs are given, but the model takes {len(names)}: {', '.join(names)}")
+            raise FormatError(f"{len(listed)} inputs are given. Pass {len(names)}: {', '.join(names)}")
         return dict(zip(names, map(from_package, listed)))
 
     def _fits(self, values: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import UNFIT, FormatError, PositionError
+from cgraph.errors import UNFIT, FormatError, PositionError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.constants import Evaluator, fold
 from cgraph.formats.onnx.context import Context, Value
@@ -333,4 +333,4 @@ def check_texts(part: Any) -> None:
 def check_text(text: Any) -> None:
     """Raise FormatError for a name that is not UTF-8."""
     if not isinstance(text, str):
-        raise FormatError(f"the name {text!r:.60} is not UTF-8")
+        raise damaged_file(f"the name {text!r:.60} is not UTF-8")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.graph import graphs_of
 from cgraph.formats.onnx.tensors import BITS, dtype_name, dtype_of_number, shape_of_proto
@@ -33,7 +33,7 @@ def packed_bytes(proto: Any) -> bytes:
     try:
         return bytes(proto.int32_data)
     except ValueError:
-        raise FormatError(f"tensor {proto.name!r} holds values outside 0 to 255") from None
+        raise damaged_file(f"tensor {proto.name!r} holds values outside 0 to 255") from None
 
 
 def unpack(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
@@ -42,7 +42,7 @@ def unpack(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
     count, each = prod(shape), 8 // bits
     if len(raw) != -(-count // each):
         what = f"{dtype_name(proto.data_type)}{list(shape)}"
-        raise FormatError(f"tensor {proto.name!r} {what} needs {-(-count // each)} bytes, {len(raw)} are stored")
+        raise damaged_file(f"tensor {proto.name!r} {what} needs {-(-count // each)} bytes, {len(raw)} are stored")
     allowance.spend(f"tensor {proto.name!r} {list(shape)}", nbytes=3 * each * len(raw))
     packed = np.frombuffer(raw, np.uint8)[:, None]
     high = packed << np.arange(8 - bits, -1, -bits).astype(np.uint8)  # moves each number to the highest bits of a byte

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError
+from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_external, map_file
 from cgraph.formats.onnx.onnx_messages import messages
@@ -71,7 +71,7 @@ class Source:
     def left_out(self, proto: Any) -> np.ndarray:
         """Return a tensor whose data was not parsed: a view of the file, or decoded from its numbers."""
         if proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
-            raise FormatError(f"tensor {proto.name!r:.60} has its data twice")
+            raise damaged_file(f"tensor {proto.name!r:.60} has its data twice")
         stored = next(fields(self.data, proto.segment.begin, proto.segment.end))
         raw = self.data[stored.start : stored.stop]
         if stored.number == type(proto).RAW_DATA_FIELD_NUMBER:
@@ -79,7 +79,7 @@ class Source:
         is_few = proto.data_type in BITS
         dtype = np.dtype("uint8") if is_few else dtype_of_number(proto.data_type, f"tensor {proto.name!r:.60}")
         if stored.number != type(proto).DESCRIPTOR.fields_by_name[field_of(dtype)].number:
-            raise FormatError(f"tensor {proto.name!r:.60} of {dtype} holds its values in a field of another dtype")
+            raise damaged_file(f"tensor {proto.name!r:.60} of {dtype} holds its values in a field of another dtype")
         if dtype in (np.dtype("float32"), np.dtype("float64")):
             return self.of_bytes(raw, proto)
         numbers = numbers_of(raw, dtype, proto, self.budget)
@@ -121,7 +121,7 @@ class Source:
         """Return the bytes of a tensor in another file, after all of ONNX's checks."""
         entries = {e.key: e.value for e in proto.external_data}
         if len(entries) != len(proto.external_data) or not entries.keys() <= ENTRIES or "location" not in entries:
-            raise FormatError(f"tensor {proto.name!r} has unknown or repeated entries of external data")
+            raise damaged_file(f"tensor {proto.name!r} has unknown or repeated entries of external data")
         if self.folder is None:
             raise FormatError(
                 f"tensor {proto.name!r} lies in another file, but the model was given as bytes. Give its path"
@@ -135,14 +135,14 @@ class Source:
         rest = max(len(file) - start, 0)
         stop = start + parse_offset(entries.get("length", str(rest)), proto.name)
         if stop > len(file):
-            raise FormatError(f"tensor {proto.name!r} ends at {stop}, {location!r} has {len(file)} bytes")
+            raise damaged_file(f"tensor {proto.name!r} ends at {stop}, {location!r} has {len(file)} bytes")
         return file[start:stop]
 
 
 def parse_offset(text: str, name: str) -> int:
     """Parse a decimal number of bytes. FormatError if it is malformed."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise FormatError(f"tensor {name!r} has {text!r:.40} where a number of bytes belongs")
+        raise damaged_file(f"tensor {name!r} has {text!r:.40} where a number of bytes belongs")
     return int(text)
 
 
@@ -173,7 +173,9 @@ def parse(small: bytes) -> Any:
     try:
         proto.ParseFromString(small)
     except (DecodeError, UnicodeDecodeError) as error:
-        raise FormatError(f"this is not an ONNX model: {error}") from None
+        raise FormatError(
+            f"this is not an ONNX model: {error}. Export the model, or download the file, again"
+        ) from None
     if not proto.HasField("graph"):
-        raise FormatError("this is not an ONNX model: it has no graph")
+        raise FormatError("this is not an ONNX model: it has no graph. Export the model, or download the file, again")
     return proto

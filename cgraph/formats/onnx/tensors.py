@@ -8,7 +8,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import FLOAT32, convert, is_storage, name_of, resolve_dtype
 from cgraph.dtypes.storage import BY_DTYPE
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
@@ -92,7 +92,7 @@ def shape_of_proto(proto: Any) -> tuple[int, ...]:
         raise FormatError(f"tensor {proto.name!r:.60} has {len(proto.dims)} axes; up to {MOST_AXES} are supported")
     shape = tuple(int(n) for n in proto.dims)
     if any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
-        raise FormatError(f"tensor {proto.name!r} has the impossible shape {list(shape)}")
+        raise damaged_file(f"tensor {proto.name!r} has the impossible shape {list(shape)}")
     return shape
 
 
@@ -107,7 +107,7 @@ def array_of(proto: Any) -> np.ndarray:
         return raw_array(memoryview(proto.raw_data), dtype, shape, proto.name)
     values = getattr(proto, field_of(dtype))
     if len(values) != prod(shape):
-        raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
+        raise damaged_file(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
     return narrow_exactly(np.array(values), dtype, proto.name).reshape(shape)
 
 
@@ -117,7 +117,7 @@ def narrow_exactly(wide: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
         return wide.astype(f"u{dtype.itemsize}").view(dtype)
     narrow = wide.astype(dtype)
     if dtype.kind != "f" and not np.array_equal(narrow, wide):
-        raise FormatError(f"tensor {name!r} holds values that {dtype} cannot represent")
+        raise damaged_file(f"tensor {name!r} holds values that {dtype} cannot represent")
     return narrow
 
 
@@ -132,7 +132,7 @@ def numbers_of(raw: memoryview, dtype: np.dtype, proto: Any, allowance: Allowanc
     shape, count = shape_of_proto(proto), count_of_numbers(raw)
     packed = -(-prod(shape) * BITS[proto.data_type] // 8) if proto.data_type in BITS else prod(shape)
     if count != packed:
-        raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {count} values")
+        raise damaged_file(f"tensor {proto.name!r} {dtype}{list(shape)} holds {count} values")
     allowance.spend(f"tensor {proto.name!r:.60}", nbytes=count * dtype.itemsize, work=32 * len(raw))
     numbers, at = np.empty(count, dtype), 0
     for chunk in chunks_of_numbers(raw):
@@ -146,7 +146,7 @@ def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: st
     """Return an array that shares little-endian bytes. FormatError unless their number fits the shape."""
     need = prod(shape) * dtype.itemsize
     if len(raw) != need:
-        raise FormatError(f"tensor {name!r} {dtype}{list(shape)} needs {need} bytes, {len(raw)} are stored")
+        raise damaged_file(f"tensor {name!r} {dtype}{list(shape)} needs {need} bytes, {len(raw)} are stored")
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
@@ -161,18 +161,18 @@ def sparse_array(proto: Any, arrays: Callable[[Any], np.ndarray], allowance: All
         raise FormatError(f"{name} has {len(proto.dims)} axes; up to {MOST_AXES} are supported")
     shape = tuple(int(n) for n in proto.dims)
     if any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
-        raise FormatError(f"{name} has the impossible shape {list(shape)}")
+        raise damaged_file(f"{name} has the impossible shape {list(shape)}")
     values, indices = arrays(proto.values), arrays(proto.indices)
     if indices.dtype != np.int64 or values.ndim != 1:
-        raise FormatError(f"{name} has indices of {indices.dtype} and values of {values.ndim} axes, not int64 and 1")
+        raise damaged_file(f"{name} has indices of {indices.dtype} and values of {values.ndim} axes, not int64 and 1")
     work = indices.nbytes * 3  # flat indices, and comparisons
     allowance.spend(f"{name} {list(shape)}", nbytes=prod(shape) * values.dtype.itemsize + work, work=prod(shape))
     if indices.ndim == 2 and (indices.shape[1] != len(shape) or np.any(indices < 0) or np.any(indices >= shape)):
-        raise FormatError(f"{name} has indices outside {list(shape)}")
+        raise damaged_file(f"{name} has indices outside {list(shape)}")
     if indices.ndim == 2:
         indices = np.ravel_multi_index(tuple(indices.T), shape)
     if indices.shape != values.shape or np.any(indices < 0) or np.any(indices >= prod(shape)):
-        raise FormatError(f"{name} has indices outside {list(shape)}")
+        raise damaged_file(f"{name} has indices outside {list(shape)}")
     flat = np.zeros(prod(shape), values.dtype)
     flat[indices] = values
     return flat.reshape(shape)

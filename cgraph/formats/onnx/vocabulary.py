@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.reference import evaluate
-from cgraph.errors import FormatError
+from cgraph.errors import damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
@@ -117,7 +117,7 @@ def strings_of(proto: Any, shape: tuple[int, ...], allowance: Allowance) -> np.n
     """Return the strings of a TensorProto as objects. FormatError if their number does not fit the shape."""
     count, letters = len(proto.string_data), sum(map(len, proto.string_data))
     if count != np.prod(shape, dtype=object):
-        raise FormatError(f"tensor {proto.name!r:.60} of strings {list(shape)} holds {count} values")
+        raise damaged_file(f"tensor {proto.name!r:.60} of strings {list(shape)} holds {count} values")
     allowance.spend(
         f"tensor {proto.name!r:.60}", nbytes=STRING_COST * count + letters, work=STRING_COST * count + letters
     )

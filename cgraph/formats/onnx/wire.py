@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import damaged_file
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 CHUNK = 1 << 16  # bytes of numbers that are decoded at once
@@ -40,11 +40,9 @@ def fields(data: memoryview, start: int, stop: int) -> Iterator[Field]:
         elif kind in (FIXED64, FIXED32):
             end = at + (8 if kind == FIXED64 else 4)
         else:
-            raise FormatError(f"byte {begin} begins a field of the unknown wire type {kind}: the file is damaged")
+            raise damaged_file(f"byte {begin} begins a field of the unknown wire type {kind}")
         if end > stop:
-            raise FormatError(
-                f"the field at byte {begin} ends at {end}, but its message ends at {stop}: the file is truncated"
-            )
+            raise damaged_file(f"the field at byte {begin} ends at {end}, but its message ends at {stop}")
         yield new(Field, (tag >> 3, kind, begin, at, end))
         at = end
 
@@ -56,13 +54,13 @@ def varint(data: memoryview, at: int, stop: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 7 * LONGEST, 7):
         if at >= stop:
-            raise FormatError(f"a number is truncated at byte {at}")
+            raise damaged_file(f"a number is truncated at byte {at}")
         byte = data[at]
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at
-    raise FormatError(f"a number before byte {at} has more than 64 bits")
+    raise damaged_file(f"a number before byte {at} has more than 64 bits")
 
 
 def encode_varint(value: int) -> bytes:
@@ -90,15 +88,11 @@ def chunks_of_numbers(raw: memoryview) -> Iterator[np.ndarray]:
         chunk = packed[at : at + CHUNK]
         ends = np.flatnonzero(chunk < 128) + 1
         if not len(ends):
-            raise FormatError(
-                f"a number in {len(chunk)} bytes is truncated or has more than 64 bits: the file is damaged"
-            )
+            raise damaged_file(f"a number in {len(chunk)} bytes is truncated or has more than 64 bits")
         starts = np.concatenate([[0], ends[:-1]])
         lengths = ends - starts
         if lengths.max() > LONGEST:
-            raise FormatError(
-                f"a number has {lengths.max()} bytes, at most {LONGEST} hold 64 bits: the file is damaged"
-            )
+            raise damaged_file(f"a number has {lengths.max()} bytes, at most {LONGEST} hold 64 bits")
         values = np.zeros(len(ends), np.uint64)
         for i in range(int(lengths.max())):
             here = lengths > i

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cgraph.errors import CgraphError, FormatError, PositionError
+from cgraph.errors import CgraphError, FormatError, PositionError, damaged_file
 from cgraph.formats.constants import Evaluator, fold
 from cgraph.formats.mapped import map_file
 from cgraph.formats.model import Model
@@ -147,7 +147,7 @@ def value_of(source: TfliteSource, values: Values, index: int) -> TfliteValue:
     if value is not None:
         return value
     if tensor.array is None:
-        raise FormatError(f"tensor {tensor.name!r:.60} is read before it is computed")
+        raise damaged_file(f"tensor {tensor.name!r:.60} is read before it is computed")
     if tensor.quantised is not None and tensor.quantised.is_signed:
         source.allowance.spend("numbers of int8 as bytes", nbytes=tensor.array.nbytes)
     values[index] = value = TfliteValue(array=tensor.array, quantised=tensor.quantised)
@@ -188,12 +188,12 @@ def build_node(
     answer = OPERATORS[name](context)
     listed = [answer] if isinstance(answer, Node | TfliteValue) else answer
     if len(listed) != len(results):
-        raise FormatError(f"it has {len(results)} results, not {len(listed)}")
+        raise damaged_file(f"it has {len(results)} results, not {len(listed)}")
     values_listed = [x if isinstance(x, TfliteValue) else TfliteValue(x) for x in listed]
     for x, tensor in zip(values_listed, tensors):
         want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
         if x.node.dtype != want:
-            raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, but the file declares {want}")
+            raise damaged_file(f"result {tensor.name!r:.60} is {x.node.dtype}, but the file declares {want}")
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
 
 
@@ -205,7 +205,7 @@ def build_subgraph(source: TfliteSource, number: int, operands: Sequence[TfliteV
     inputs, shown = (numbers_of(inner, inner.graph, x) for x in (SubgraphFields.INPUTS, SubgraphFields.OUTPUTS))
     inner.allowance.spend("its inputs and outputs", nodes=NODES * (len(inputs) + len(shown)))
     if len(inputs) != len(operands):
-        raise FormatError(f"graph {number} has {len(inputs)} inputs, not {len(operands)}")
+        raise damaged_file(f"graph {number} has {len(inputs)} inputs, not {len(operands)}")
     values: Values = [None] * len(inner.tensors)
     for i, x in zip(inputs, operands):
         check_format(inner.tensor(i), x.quantised)
@@ -246,5 +246,5 @@ def options_of(table: Table, name: str) -> Table | None:
     if name not in OPTIONS or number == 0:
         return None
     if number != OPTIONS[name].number:
-        raise FormatError(f"it has the options {number}, not {OPTIONS[name].number}")
+        raise damaged_file(f"it has the options {number}, not {OPTIONS[name].number}")
     return table.table(OperatorFields.OPTIONS)

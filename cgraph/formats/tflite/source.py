@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.tflite.schema import (
     DTYPE,
@@ -60,7 +60,8 @@ class TfliteSource:
     def __init__(self, data: memoryview, name: str, number: int = 0, outer: "TfliteSource | None" = None) -> None:
         if bytes(data[WORD : 2 * WORD]) != IDENTIFIER:
             raise FormatError(
-                f"this is not a TFLite model: bytes 4 to 8 are {bytes(data[WORD : 2 * WORD])!r}, not {IDENTIFIER!r}"
+                f"this is not a TFLite model: bytes 4 to 8 are {bytes(data[WORD : 2 * WORD])!r}, not {IDENTIFIER!r}. "
+                "Convert the model to TFLite, or download the file, again"
             )
         self.data, self.name = data, name
         self.allowance: Allowance = Allowance(len(data)) if outer is None else outer.allowance
@@ -68,15 +69,17 @@ class TfliteSource:
         self.model = Table(data, unpack(data, 0, "I"))
         graphs = self.model.places(ModelFields.SUBGRAPHS)
         if not len(graphs):
-            raise FormatError("this is not a TFLite model: it has no graph")
+            raise FormatError(
+                "this is not a TFLite model: it has no graph. Convert the model, or download the file, again"
+            )
         if not 0 <= number < len(graphs):
-            raise FormatError(f"graph {number} is outside the {len(graphs)} graphs of the file")
+            raise damaged_file(f"graph {number} is outside the {len(graphs)} graphs of the file")
         self.graph = Table(data, int(graphs[number]))
 
     def subgraph(self, number: int) -> "TfliteSource":
         """Return another graph of the file. FormatError if it contains itself."""
         if number in self.path:
-            raise FormatError(f"graph {number} contains itself, which is not supported")
+            raise damaged_file(f"graph {number} contains itself")
         return TfliteSource(self.data, self.name, number, self)
 
     @cached_property
@@ -105,7 +108,7 @@ class TfliteSource:
     def operator_name(self, index: int) -> str:
         """Return the name of the operator with a code."""
         if index >= len(self.code_places):
-            raise FormatError(f"an operator has the code {index} of {len(self.code_places)}")
+            raise damaged_file(f"an operator has the code {index} of {len(self.code_places)}")
         code = Table(self.data, int(self.code_places[index]))
         number = int(max(code.number(OperatorCodeFields.OLD, "b"), code.number(OperatorCodeFields.NUMBER, "i")))
         name = NAMES[number] if 0 <= number < len(NAMES) else f"number {number}"
@@ -114,7 +117,7 @@ class TfliteSource:
     def tensor(self, index: int) -> TensorFacts:
         """Return a tensor by its number, cached."""
         if not 0 <= index < len(self.tensor_places):
-            raise FormatError(f"tensor {index} is outside the {len(self.tensor_places)} tensors of the file")
+            raise damaged_file(f"tensor {index} is outside the {len(self.tensor_places)} tensors of the file")
         tensor = self.tensors[index]
         if tensor is None:
             self.allowance.spend("what is known of tensors", nbytes=TENSOR)
@@ -128,7 +131,7 @@ class TfliteSource:
         sizes = table.vector(TensorFields.SHAPE, "int32")
         shape = () if sizes is None else tuple(sizes[: MOST_AXES + 1].tolist())
         if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
-            raise FormatError(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
+            raise damaged_file(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
         if table.place(TensorFields.SPARSITY) is not None or table.number(TensorFields.EXTERNAL, "I"):
             raise FormatError(
                 f"tensor {name!r:.60} is sparse or in another file, which is not supported. Convert it to a dense one "
@@ -152,7 +155,7 @@ class TfliteSource:
         if buffer == 0:
             return None
         if buffer >= len(self.buffer_places):
-            raise FormatError(f"tensor {name!r:.60} lies in buffer {buffer} of {len(self.buffer_places)}")
+            raise damaged_file(f"tensor {name!r:.60} lies in buffer {buffer} of {len(self.buffer_places)}")
         table = Table(self.data, int(self.buffer_places[buffer]))
         raw = table.vector(BufferFields.DATA, "uint8")
         offset, size = int(table.number(BufferFields.OFFSET, "Q")), int(table.number(BufferFields.SIZE, "Q"))
@@ -162,7 +165,7 @@ class TfliteSource:
             return None
         if raw.size != prod(shape) * dtype.itemsize:
             need = prod(shape) * dtype.itemsize
-            raise FormatError(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {raw.size} are stored")
+            raise damaged_file(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {raw.size} are stored")
         return raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
@@ -180,14 +183,14 @@ def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.
     if len(set(zeros[:2].tolist())) == 1 and (zeros == zeros[0]).all():
         zeros = zeros[:1]
     if not (np.isfinite(scales) & (scales > 0)).all() or zeros.size not in (1, scales.size):
-        raise FormatError(
+        raise damaged_file(
             f"tensor {name!r:.60} has scales that are not finite and positive, or fewer zero points than scales"
         )
     if scales.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scales.size):
-        raise FormatError(f"tensor {name!r:.60} {list(shape)} has {scales.size} scales along axis {axis}")
+        raise damaged_file(f"tensor {name!r:.60} {list(shape)} has {scales.size} scales along axis {axis}")
     limits = np.iinfo(dtype)
     if (zeros < limits.min).any() or (zeros > limits.max).any():
-        raise FormatError(f"tensor {name!r:.60} has a zero point outside {dtype}")
+        raise damaged_file(f"tensor {name!r:.60} has a zero point outside {dtype}")
     return QuantisedFormat(scales, zeros, axis, dtype == np.int8)
 
 

@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import damaged_file
 
 WORD = 4  # bytes of an offset
 LONGEST = 1000  # bytes of a text that are read at most
@@ -30,7 +30,7 @@ class Table:
         self.vtable = at - unpack(data, at, "i")
         self.nbytes = unpack(data, self.vtable, "H")
         if self.nbytes < WORD or self.nbytes % 2 or self.vtable + self.nbytes > len(data):
-            raise FormatError(f"the table at byte {at} has a vtable of {self.nbytes} bytes at {self.vtable}")
+            raise damaged_file(f"the table at byte {at} has a vtable of {self.nbytes} bytes at {self.vtable}")
 
     def place(self, field: int) -> int | None:
         """Return the position of a field, or None if absent."""
@@ -85,7 +85,7 @@ class Table:
 def unpack(data: memoryview, at: int, kind: str) -> int:
     """Read one number. FormatError if it lies outside the file."""
     if not 0 <= at <= len(data) - struct.calcsize("<" + kind):
-        raise FormatError(f"an offset points to byte {at} of {len(data)}: the file is truncated or damaged")
+        raise damaged_file(f"an offset points to byte {at} of {len(data)}")
     return struct.unpack_from("<" + kind, data, at)[0]
 
 
@@ -93,7 +93,5 @@ def numbers(data: memoryview, at: int, count: int, dtype: str) -> np.ndarray:
     """Return an array of numbers in the file. FormatError if it lies outside the file."""
     nbytes = count * np.dtype(dtype).itemsize
     if not 0 <= at <= len(data) - nbytes:
-        raise FormatError(
-            f"{count} numbers at byte {at} exceed the {len(data)} bytes of the file: it is truncated or damaged"
-        )
+        raise damaged_file(f"{count} numbers at byte {at} exceed the {len(data)} bytes of the file")
     return np.frombuffer(data[at : at + nbytes], np.dtype(dtype).newbyteorder("<")).astype(dtype, copy=False)

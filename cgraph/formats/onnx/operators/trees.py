@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, damaged_file
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, names_labels, post_transform
@@ -83,7 +83,7 @@ def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
     asked = nodes.at(order)
     leaf, turned = asked.modes == LEAF, np.isin(asked.modes, TURNED)
     if np.any(asked.columns[~leaf] < 0):
-        raise FormatError(f"a tree tests column {asked.columns[~leaf].min()}; columns count from 0")
+        raise damaged_file(f"a tree tests column {asked.columns[~leaf].min()}; columns count from 0")
     equal = np.isin(asked.modes, (EQ, NEQ))
     true, false = (place[np.where(leaf, order, way)] for way in (asked.true, asked.false))
     below, above = np.where(turned, false, true), np.where(turned, true, false)
@@ -112,12 +112,12 @@ def children_first(roots: Sequence[int], nodes: Questions) -> list[int]:
     while waiting:
         node = waiting[-1]
         if not 0 <= node < count:
-            raise FormatError(f"a tree refers to node {node}, which does not exist")
+            raise damaged_file(f"a tree refers to node {node}, which does not exist")
         if state[node] == NEW and not leaf[node]:
             state[node] = OPEN
             ways = true[node], false[node]
             if any(0 <= way < count and state[way] == OPEN for way in ways):
-                raise FormatError(f"node {node} of a tree is its own descendant")
+                raise damaged_file(f"node {node} of a tree is its own descendant")
             waiting += [way for way in ways if not (0 <= way < count and state[way] == DONE)]
             continue
         waiting.pop()
@@ -181,7 +181,7 @@ def named_forest(c: Context) -> tuple[Forest, AttributeNames]:
     missing = np.asarray(c.attribute("nodes_missing_value_tracks_true") or np.zeros(len(trees)), bool)
     lists = (trees, numbers, values, integers(c, "nodes_featureids"), modes, *ways, missing)
     if len({len(each) for each in lists}) > 1:
-        raise FormatError(f"lists of nodes have different lengths: {', '.join(str(len(each)) for each in lists)}")
+        raise damaged_file(f"lists of nodes have different lengths: {', '.join(str(len(each)) for each in lists)}")
     names = AttributeNames.of(trees, numbers)
     true, false = (names.find(trees, way) for way in ways)
     _, first = np.unique(trees, return_index=True)
@@ -225,11 +225,11 @@ def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray,
     weights = np.asarray(weights, getattr(weights, "dtype", np.float32)).reshape(-1)
     trees, numbers, ids = (integers(c, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids"))
     if len(trees) != len(numbers):
-        raise FormatError(f"weights name {len(trees)} trees and {len(numbers)} nodes")
+        raise damaged_file(f"weights name {len(trees)} trees and {len(numbers)} nodes")
     rows = names.find(trees, numbers)
     if np.any(rows < 0):
         first = int(np.argmax(rows < 0))
-        raise FormatError(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which does not exist")
+        raise damaged_file(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which does not exist")
     if kind == "target" and targets == 1 and len(rows) == len(ids) == len(weights):
         rows, first_weights = np.unique(rows, return_index=True)  # onnxruntime reads the first weight of a leaf alone
         ids, weights = ids[first_weights], weights[first_weights]
@@ -242,7 +242,7 @@ def weight_table(
     """Return the weights ``[nodes, targets]`` from (node, target, weight). FormatError if a target does not exist."""
     outside = ids.size and not 0 <= ids.min() <= ids.max() < targets
     if not len(rows) == len(ids) == len(weights) or outside:
-        raise FormatError(
+        raise damaged_file(
             f"a weight names a target outside 0 to {targets - 1}, or lists of weights have different lengths"
         )
     c.spend(nbytes=len(forest.place) * targets * weights.itemsize, work=len(forest.place) * targets)
@@ -323,7 +323,7 @@ def split_ensemble(c: Context) -> Questions:
     missing = np.asarray(c.attribute("nodes_missing_value_tracks_true") or np.zeros(count), bool)
     lists = [integers(c, "nodes_featureids"), splits, modes.astype(np.int64), missing, true, false]
     if {len(each) for each in lists} != {count}:
-        raise FormatError(f"lists of {count} nodes have the lengths {', '.join(str(len(each)) for each in lists)}")
+        raise damaged_file(f"lists of {count} nodes have the lengths {', '.join(str(len(each)) for each in lists)}")
     listed = [np.concatenate([each, np.zeros(leaves, each.dtype)]) for each in lists]
     listed[2][count:] = LEAF
     return with_member_tests(c, Questions(*listed))
@@ -356,7 +356,7 @@ def ways_of(c: Context, way: str, count: int) -> np.ndarray:
     """Return the children of nodes; leaves are numbered after the inner nodes."""
     places, leaf = integers(c, f"nodes_{way}nodeids"), integers(c, f"nodes_{way}leafs")
     if len(places) != len(leaf):
-        raise FormatError(f"nodes_{way}nodeids and nodes_{way}leafs have different lengths")
+        raise damaged_file(f"nodes_{way}nodeids and nodes_{way}leafs have different lengths")
     return places + np.where(leaf != 0, count, 0)
 
 
