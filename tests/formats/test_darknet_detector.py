@@ -93,3 +93,16 @@ def test_a_network_without_heads_and_heads_that_cost_too_much_are_refused(tmp_pa
     text = f"[net]\nheight={side}\nwidth=1\nchannels=6\n{head}"
     with pytest.raises(FormatError, match="net.cfg: the places of 10000000 x 1 cells would take"):
         detector(tmp_path, text)
+
+
+def test_parameters_without_values_are_drawn_with_the_seed_up_to_a_limit(tmp_path):
+    text = "[net]\nheight=1\nwidth=1\nchannels=3\n[convolutional]\nfilters=7\nsize=1\n"
+    text += "[yolo]\nanchors=1,1\nclasses=2\nnum=1\nnew_coords=1\n"
+    x = np.ones((1, 3, 1, 1), "f4")
+    one, same, other = (run(detector(tmp_path, text, size=1, seed=seed), x)[0] for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+    nbytes = 7 * 3 * 4 + 7 * 4  # filters and biases
+    detector(tmp_path, text, size=1, seed=0, drawn=nbytes)
+    with pytest.raises(FormatError, match="would draw .* are left; raise drawn="):
+        detector(tmp_path, text, size=1, seed=0, drawn=nbytes - 1)

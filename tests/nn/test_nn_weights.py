@@ -5,6 +5,7 @@ import pytest
 
 import nn
 from cgraph import FormatError, UnassignedError
+from cgraph.system.alignment import aligned_memory
 from nn.weights import check_assigned, fitting_values, pack_arrays, read_arrays, set_values, values_of
 
 
@@ -43,3 +44,14 @@ def test_arrays_of_any_layout_come_back_from_their_bytes(tmp_path):
     (tmp_path / "x.safetensors").write_bytes(pack_arrays(arrays))
     got = read_arrays(tmp_path / "x.safetensors")
     assert got.keys() == arrays.keys() and got["turned"].tolist() == [[0, 3], [1, 4], [2, 5]] and got["whole"] == 5
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_values_are_copied_unless_told_otherwise(copy):
+    model = nn.Sequential(nn.Input((16,)), nn.Linear(16, 16, use_bias=False))
+    arrays = values_of(nn.initialise(model, 0))
+    (path,), array = arrays, aligned_memory(16 * 16 * 4).view("f4").reshape(16, 16)
+    array[:] = 1
+    set_values(model, {path: array}, copy=copy)
+    array[:] = 2
+    assert (model.variables()[path].value == (1 if copy else 2)).all()

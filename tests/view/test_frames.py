@@ -110,6 +110,8 @@ def test_a_page_has_the_picture_of_each_region(function):
 def test_a_picture_names_its_region_and_refuses_others(function):
     _, node = regions_of(function)[0]
     assert f"{node.name} at {node.where}" in cg.frame_svg(function)
+    titled = cg.frame_svg(function, title="Rows of a band")
+    assert "Rows of a band" in titled and f"{node.name} at {node.where}" not in titled
     for region in (-1, len(regions_of(function))):
         with pytest.raises(GraphError, match=f"there is no region {region}"):
             cg.frame_svg(function, region)
