@@ -92,18 +92,19 @@ def compile(
         memory: the memory strategy, by name or as a function of a `Problem` that returns a `Plan`
         order: the running order: ``depth_first``, ``breadth_first``, ``least_memory`` or ``auto``
         changing: Vars that change from run to run: values that do not depend on them are stored between runs
-        budget: maximum bytes of the arena, a number or text such as ``"2MiB"``; the same bits
+        budget: maximum bytes of the arena, a number or text such as ``"2MiB"``; results have the same bits
         passes: rewrite the graph first; False runs it as written
-        winograd: allow Winograd convolutions where they are faster; False computes each directly, more exactly
+        winograd: allow Winograd convolutions where they are faster; False has smaller rounding errors
         freeze: Vars whose present values become constants: weights at inference
         recompute: compute values again instead of keeping them: True, bytes to fit in, or a share of the work
         bands: compute images in bands of rows of at least this number of pixels where that needs less memory
-        restructure: patches around the memory peak: a share of the peak, and patches down and across
+        restructure: compute images around the memory peak in patches: a share of the peak, and numbers of patches
         weights: read large constants from a file while a run computes
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory
         weights_dtype: store large weights as ``float16`` or ``bfloat16``; arithmetic stays in float32
-        precision: ``bf16``: convolutions and products may round their factors, in training too; a `Tolerance`:
-            those that keep the outputs within an error; a Function's `precision`: those that it rounds
+        precision: ``bf16``: convolutions and products may round their factors to bfloat16, in training too; a
+            `Tolerance`: only those whose rounding keeps the outputs within an error; the `precision` of another
+            Function: the same layers as there
     Raises
         GraphError: no outputs; an input or the target of an update is not a Var; an unknown name; options that
             contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a Var in

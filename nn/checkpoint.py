@@ -69,7 +69,7 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
         arrays: arrays by name
         facts: values that JSON can represent
     Raises
-        InputError: `arrays` is no mapping
+        InputError: `arrays` is not a mapping
     """
     check_kind("arrays", arrays, Mapping, "a mapping of names to arrays")
     path = Path(path)

@@ -63,7 +63,7 @@ class Layer(Record, eq=False):
     ``layer(x)`` builds for inference, ``layer(x, mode=Mode(training=True))`` for training.
 
     Raises
-        InputError: a field that is True or False has another value, such as PyTorch's number of layers in that place
+        InputError: a bool field has another value, such as a number of layers, which PyTorch takes in that position
     """
 
     _switches: ClassVar[tuple[str, ...]] = ()
@@ -192,7 +192,7 @@ def check_model(model: Any) -> None:
 
 
 def initialise(layer: L, weights: Weights = 0) -> L:
-    """Assign every Parameter without a value its first one, all at once; other values stay unchanged.
+    """Assign an initial value to every Parameter that has none, to all at once; other values stay unchanged.
 
     Parameters
         weights: a seed; ``"zeros"`` for zeros (quick, for measuring); None leaves the Parameters empty, which is

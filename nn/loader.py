@@ -36,7 +36,7 @@ class Loader(Record, eq=False):
         seed: seed of the order
         change: augments a batch, such as by shifting pictures; its arguments are the arrays and a generator that
             depends on seed and step alone
-        partial: the samples after the last complete batch of an epoch form a smaller batch of their own. Otherwise the
+        partial: the samples after the last complete batch of an epoch form a smaller batch. Otherwise the
             epoch skips them.
         prefetch: batches that a thread reads and changes ahead
     """

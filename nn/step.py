@@ -88,7 +88,7 @@ def training_step(
         model: its Parameters have values
         loss: function of the model's results and the target arrays; returns one number, or several by name, whose sum
             is minimised and which are reported one by one
-        optimiser: an Optimiser, or its method alone, with a rate of 0.001
+        optimiser: an Optimiser, or a method, which gets a rate of 0.001
         samples: one batch: an array for each input of the model, then the targets; only shapes and dtypes count
         targets: number of target arrays; 0 when the model's result is the loss's only operand
         seed: seed of dropout and noise

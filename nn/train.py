@@ -62,7 +62,7 @@ def train(
         model: its Parameters have values
         data: the samples of each step
         loss: function of predictions and targets; returns one number, or several by name, whose sum is minimised
-        optimiser: an Optimiser, or its method alone, with a rate of 0.001; Adam by default
+        optimiser: an Optimiser, or a method, which gets a rate of 0.001; Adam by default
         targets: number of target arrays, the last ones of the loader
         epochs: passes over the samples; may be a fraction
         validation: arrays like the loader's, whose loss is computed after every epoch in inference mode; or a function

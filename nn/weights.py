@@ -27,7 +27,7 @@ def save_weights(path: str | Path, model: Layer, dtype: str = "float32") -> None
         dtype: dtype of the arrays in the file; ``float16`` takes half the bytes and has 11 significant bits
     Raises
         UnassignedError: a Parameter has no value
-        InputError: `model` is no Layer, or the name of the file is that of another format, such as ``weights.npz``
+        InputError: `model` is not a Layer, or the name of the file is that of another format, such as ``weights.npz``
     """
     check_model(model)
     if Path(path).suffix in OTHERS:
@@ -44,7 +44,7 @@ def load_weights(path: str | Path, model: L, mapped: bool = False) -> L:
             weights that it packs once, so the memory has one copy of them
     Raises
         FormatError: not a safetensors file, or its names or shapes are not the model's
-        InputError: `model` is no Layer
+        InputError: `model` is not a Layer
     """
     check_model(model)
     set_values(model, read_arrays(path), str(path), copy=not mapped)

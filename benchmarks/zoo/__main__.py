@@ -1,12 +1,12 @@
-"""A zoo of networks from other packages, beside onnxruntime and openvino.
+"""Networks of other packages as ONNX files, compared with onnxruntime and openvino.
 
 python -m benchmarks.zoo write FOLDER [--family F] [--most N]     export; needs `pip install 'cgraph-engine[zoo]'`
 python -m benchmarks.zoo run FOLDER [--family F] [--threads 1] [--engines cgraph,onnxruntime,openvino]
 python -m benchmarks.zoo table FOLDER [--threads 1]
 
-Each export is a process of its own. So is each engine's start with a file; times are of all engines in turns. `write`
-and `run` go on where they stopped: files that are there are not written again, and rows in ``FOLDER/results.jsonl`` not
-measured again (remove a row to repeat it).
+Each export runs in a new process, and so does each measured start of an engine. Run times are measured with the engines
+in turns. `write` and `run` continue where they stopped: they skip files that exist and networks that have a row in
+``FOLDER/results.jsonl`` (remove a row to measure it again).
 """
 
 import argparse
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def write(folder: Path, families: Sequence[str], most: int = 1000) -> None:
-    """Write the files that are not there, `most` of each family; a failure is written beside the file as ``.txt``."""
+    """Write the missing files, at most `most` of each family; the traceback of a failure goes to a ``.txt`` file."""
     for family in families:
         (folder / family).mkdir(parents=True, exist_ok=True)
         paths = [folder / family / f"{name}.onnx" for name in FAMILIES[family].names]
@@ -74,7 +74,7 @@ def write(folder: Path, families: Sequence[str], most: int = 1000) -> None:
 
 
 def export(family: str, name: str, path: Path) -> str:
-    """Write one architecture in a process that begins with the packages loaded; return what went wrong, or nothing."""
+    """Write one architecture in a process forked with the packages loaded; return the error, or an empty text."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["benchmarks.zoo.packages"])
     with tempfile.TemporaryDirectory() as folder:
@@ -91,7 +91,7 @@ def export(family: str, name: str, path: Path) -> str:
 
 
 def process(command: Sequence[str], seconds: float, environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run a command; return its status (-1 after too long) and what it printed."""
+    """Run a command; return its exit status (-1 after a timeout) and its output."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
     except subprocess.TimeoutExpired:
@@ -144,7 +144,7 @@ def measured(path: Path, engines: Sequence[str], threads: int) -> Row:
 def figures_of(
     path: Path, engines: str, threads: int, files: Sequence[str], folder: str, cache: str = "kernels"
 ) -> Row:
-    """Return what a measuring process printed, or its error.
+    """Return the output of a measuring process, or its error.
 
     Parameters
         folder: of byte code and kernels
@@ -159,14 +159,14 @@ def figures_of(
 
 
 def difference(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> float:
-    """Return the largest difference of any output, in units of its largest value; infinity if shapes differ."""
+    """Return the largest difference of any output, relative to its largest value; infinity if shapes differ."""
     if [x.shape for x in xs] != [y.shape for y in ys]:
         return float("inf")
     return max((apart(x, y) for x, y in zip(xs, ys)), default=0.0)
 
 
 def difference_of_sets(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> float:
-    """Return the `difference` of a detector's results of two runs, whose order of boxes does not count.
+    """Return the `difference` of two results of a detector, regardless of the order of boxes.
 
     Rounding decides between scores that are nearly equal.
     """
@@ -178,7 +178,7 @@ def difference_of_sets(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> fl
 
 
 def in_order_of(xs: Sequence[np.ndarray], ys: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return arrays with their rows in the order in which they fit those of others best, each row once."""
+    """Return arrays with their rows permuted to match those of other arrays best."""
     cost = np.zeros((len(xs[0]), len(xs[0])))
     for x, y in zip(xs, ys):
         if x.dtype.kind not in "fiub" or x[:1].size > WIDEST:
@@ -227,7 +227,7 @@ def ratio(row: Row, peer: str, figure: str = "seconds", own: str = "cgraph") -> 
 
 
 def table(rows: Sequence[Row], threads: int) -> Iterator[str]:
-    """Yield the lines of a table by family, and those of the files that are not right."""
+    """Yield the lines of a table by family, then a line for each file that is not ``right``."""
     rows = [row for row in rows if row["threads"] == threads]
     yield HEAD
     yield "|---" * HEAD.count(" |") + "|"
@@ -254,7 +254,7 @@ def faster(rows: Sequence[Row], peer: str) -> str:
 
 
 def smaller(rows: Sequence[Row]) -> str:
-    """Return how many networks take less memory than with either peer, of those that both run."""
+    """Return the number of networks that take less memory than with both peers, among those that both run."""
     pairs = [[ratio(row, peer, "memory") for peer in ("onnxruntime", "openvino")] for row in rows]
     largest = [max(pair) for pair in pairs if all(pair)]
     return f"{sum(x < 1 for x in largest)} of {len(largest)}" if largest else "–"

@@ -1,6 +1,6 @@
-"""The architectures, by family. Each is made with random weights by the package that defines it.
+"""The architectures, by family. The package that defines an architecture creates it with random weights.
 
-`EXPORTS` has for each family a function that writes one architecture as an ONNX file, and the names that it takes.
+`EXPORTS` has, for each family, a function that writes one architecture as an ONNX file, and the names that it accepts.
 """
 
 import sys
@@ -28,7 +28,7 @@ OPS: list[Any] = []  # libraries of ops, which live as long as these objects
 
 
 class Family(Record):
-    """Architectures that are written in one way.
+    """Architectures that one function exports.
 
     Fields
         names: of the architectures
@@ -40,7 +40,7 @@ class Family(Record):
 
 
 def torchvision_without_ops() -> None:
-    """Let torchvision load beside a torch of another build: its compiled ops are slow ones here.
+    """Let torchvision load with a torch of another build, with slow Python versions of its compiled ops.
 
     The package index has CPU builds of torch alone. An export runs each network once, so slow ops are enough.
     """
@@ -65,12 +65,12 @@ def torchvision_without_ops() -> None:
 
 
 def has_ops() -> bool:
-    """Say that torchvision has its ops. A function of its own, since torch compiles its text."""
+    """Report that torchvision has its ops. This is a separate function because torch compiles its source."""
     return True
 
 
 def greedy_nms(boxes: Any, scores: Any, threshold: float) -> Any:
-    """Return the indices of the boxes that no better one overlaps by more than the threshold, the best first."""
+    """Return the indices of boxes after non-maximum suppression, by descending score."""
     import torch
     from torchvision.ops import box_iou
 
@@ -82,7 +82,7 @@ def greedy_nms(boxes: Any, scores: Any, threshold: float) -> Any:
 
 
 def from_torch(module: Any, args: tuple[Any, ...], path: Path, axes: Any = None, dynamo: bool = False) -> None:
-    """Export a module by TorchScript's exporter, or by dynamo's."""
+    """Export a module with the TorchScript exporter, or with dynamo."""
     import torch
 
     module.eval()
@@ -166,7 +166,7 @@ def timm_by_dynamo(name: str, path: Path) -> None:
 
 
 def small_config(kind: Any) -> Any:
-    """Return a configuration of transformers with small sizes, of those options that it has."""
+    """Return a small configuration of transformers: small values for the size options that the class has."""
     known = kind()
     options = {key: value for key, value in SMALL.items() if hasattr(known, key) and value is not None}
     options |= {key: value for key, value in OLDER.items() if hasattr(known, key) and key not in kind.attribute_map}
@@ -174,7 +174,7 @@ def small_config(kind: Any) -> Any:
 
 
 def module_of(model: Any, *names: str) -> Any:
-    """Return a model of transformers as a module of the inputs of these names, which returns the first result."""
+    """Return a model of transformers as a module that takes the named inputs and returns the first result."""
     import torch
 
     class Module(torch.nn.Module):
@@ -189,7 +189,7 @@ def module_of(model: Any, *names: str) -> Any:
 
 
 def small_text_module(name: str) -> tuple[Any, Any]:
-    """Return a small network of texts, a function of ids and a mask, and ids."""
+    """Return a small text model as a module of ids and mask, and example ids."""
     import torch
 
     torchvision_without_ops()
@@ -236,7 +236,7 @@ def decoder_step_by_dynamo(name: str, path: Path) -> None:
 
 
 def models() -> Any:
-    """Return the module of models by class, which reads the sizes above."""
+    """Return the module `benchmarks.zoo.models`, which reads the sizes above."""
     return import_module("benchmarks.zoo.models")
 
 
@@ -273,7 +273,7 @@ def sound_network(name: str, path: Path) -> None:
 
 
 def pair_network(name: str, path: Path) -> None:
-    """Write a network of pictures and texts, which returns how well they fit."""
+    """Write a network that scores how well pictures and texts match."""
     import torch
 
     torchvision_without_ops()

@@ -2,9 +2,10 @@
 
 python -m benchmarks.zoo.compare FOLDER [FAMILY ...]
 
-Each file has a row in ``FOLDER/compared.jsonl``: the verdict, the largest difference of any output in units of its
-largest value (two inputs at the first sizes; where axes are open, two more sizes), and the median ratio of processor
-times. Files with a row are left out. Cheaper than `benchmarks.zoo`, whose engines have a process each.
+Each file gets a row in ``FOLDER/compared.jsonl``: the verdict, the largest difference of any output relative to its
+largest value (for two inputs, and for two more sizes if the model has dynamic axes), and the median ratio of processor
+times. Files that have a row are skipped. This takes less time than `benchmarks.zoo`, which starts a process for each
+engine.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""One file in a process: with one engine its start, memory and results for two inputs; with several, times in turns.
+"""Measurements of one file: start, memory and results of one engine, or run times of several engines in turns.
 
 Called by `benchmarks.zoo`: ``python -m benchmarks.zoo.measure FILE ENGINE[,ENGINE] THREADS FIRST SECOND ANSWERS``.
 Inputs are ``.npz`` files, so that no other package is imported here.

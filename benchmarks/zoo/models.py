@@ -1,4 +1,4 @@
-"""Models of texts of transformers by their class: heads, decoders, and a decoder's step with its keys and values."""
+"""Text models of transformers by class: with heads, decoders, and one decoding step with cached keys and values."""
 
 import inspect
 from collections.abc import Sequence

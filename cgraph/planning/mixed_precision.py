@@ -59,7 +59,7 @@ class LayerPrecision(Record):
     Fields
         name: of its weights, of the layer or of the file's node, or of its op; distinct
         computed: ``bf16`` or ``float32``
-        multiply_adds: their number in one run
+        multiply_adds: number of multiply-adds in one run
         reason: why the layer stays float32; empty for bf16
         error: of the outputs with this layer alone rounded; None if it was not measured
     """

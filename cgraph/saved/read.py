@@ -45,23 +45,23 @@ def load(
             `Function.save` wrote. A folder is loaded with the values of its cells; NumPy and a few modules suffice
         threads: 0 for all cores that this process may use
         trust: of a folder: run its machine code even if other users may have written it
-        verify: of a folder: check constants and graph too, which takes a second for some gigabytes; all other files are
-            always checked. Weights that runs read from the folder are compared with checksums by every run
+        verify: of a folder: check constants and graph too, which takes about a second for a few gigabytes; other files
+            are always checked. Weights that runs read from the folder are compared with checksums by every run
         in_memory: of a folder: copy constants instead of mapping them (truncating a mapped file kills the process)
-        shapes: of an ONNX file: sizes of symbolic dimensions by name, ``{"batch": 1}``, or whole shapes of inputs. The
-            others vary from call to call: each size is planned when it first comes, and the latest 16 stay. Of a Keras
-            or Darknet network: ``{"batch": n}``
+        shapes: of an ONNX file: sizes of symbolic dimensions by name, ``{"batch": 1}``, or whole shapes of inputs. All
+            other dimensions may vary from call to call: each size is planned at its first use, and the plans of the
+            latest 16 sizes are kept. Of a Keras or Darknet network: ``{"batch": n}``
         constants, maximum, state: of an ONNX file: see `cgraph.formats.onnx.load` and `Model.with_state`
         weights: the file with the parameters of a Darknet network; or `StreamedWeights`, as for `cgraph.compile`
         options: of a file: as for `cgraph.compile`, such as ``budget="20MiB"``
     Returns
         a `Function`; a `SizedFunction` if sizes vary; a `SavedFunction` of a folder
     Raises
-        ArgumentError: `path` is no path
+        ArgumentError: `path` is not a path
         GraphError: a negative number of threads, or an unknown option
         FormatError: the file is not a model that can be read, or an option does not apply to it. A folder is damaged,
-            writable by other users, or of another version, system or processor and without a graph. With a graph, the
-            graph is compiled instead
+            or writable by other users; or its code is for another version, system or processor, and it has no graph
+            that could be compiled instead
     """
     check_threads(threads)
     if not isinstance(path, str | os.PathLike):

@@ -36,9 +36,9 @@ class StreamedWeights(Record):
     """Options for constants that each run reads from a file instead of keeping them in memory.
 
     Parameters
-        path: the file, which `compile` writes unless its table says that it has exactly these weights already
-        ring: bytes of memory for the weights, at least those that one kernel call reads; by default what a budget
-            leaves beside the arena, and without a budget 12 MiB
+        path: the file; `compile` writes it unless it contains exactly these weights already
+        ring: bytes of memory for the weights, at least those that one kernel call reads; by default the part
+            of the budget that the arena leaves, and without a budget 12 MiB
         slice: maximum bytes of a slice of large filters and matrices, or one panel of them; by default a third of the
             ring, and no more than 4 MiB
             Both are numbers, or text such as ``"12MiB"``
@@ -265,7 +265,7 @@ def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> We
 
 
 def check_weights(path: str | Path) -> None:
-    """Check a whole file, a portion at a time. WeightsError if it is damaged."""
+    """Check the checksums of a whole file of weights, piece by piece. WeightsError if it is damaged."""
     with open(os.fspath(path), "rb") as file:  # open(3) would take the number of an open file
         head = file.read(PAGE)
         count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)

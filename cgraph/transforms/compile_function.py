@@ -48,7 +48,7 @@ def jit(
     Returns
         a `CompiledFunction`; without `f`, a decorator
     Raises
-        GraphError: an unknown option; while tracing, what needs a value that is not there yet
+        GraphError: an unknown option; while tracing, an operation that needs a value, which is not known yet
         ArgumentError: an argument is neither an array nor named as static
     """
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)

@@ -23,7 +23,7 @@ def grad(f: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False) -
         f: a function over trees of arrays that returns one float
         argnums: the position of the argument to differentiate, or several; its leaves are floats, and the gradient has
             its structure
-        has_aux: `f` returns a pair of that float and a tree, which is returned beside the gradient
+        has_aux: `f` returns a pair of that float and a tree, which is returned with the gradient
     Raises, when called
         ShapeError, DTypeError: the result is not one float, or an argument is not of floats
         NoGradientError: an operation has no gradient

@@ -1,8 +1,8 @@
 """Layers, one file for each family.
 
-Owl's 44 neurons by their names here: LinearNoBias is ``Linear(use_bias=False)``, DilatedConv a Conv with `dilation`,
-GlobalMaxPool1D and 2D one GlobalMaxPool, UpSampling2D an UpSampling, Padding2D a Padding, Normalisation a BatchNorm;
-all others have their own names.
+The neurons of Owl whose names differ here: LinearNoBias is ``Linear(use_bias=False)``, DilatedConv a Conv with
+`dilation`, GlobalMaxPool1D and 2D one GlobalMaxPool, UpSampling2D an UpSampling, Padding2D a Padding, Normalisation a
+BatchNorm; the others of its 44 neurons have the same names.
 """
 
 from nn.layers.attention import MultiHeadAttention

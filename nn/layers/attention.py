@@ -19,7 +19,7 @@ class MultiHeadAttention(Layer):
     """``softmax(q k^T / sqrt(d)) v`` in several heads of ``d = features / heads``, joined by a Linear.
 
     Operands
-        x: queries ``[n, t, features]``; alone, they are keys and values too
+        x: queries ``[n, t, features]``; without `y` they are keys and values too
         y: source of keys and values ``[n, s, features]``
         mask: bool ``[t, s]`` or ``[n, 1, t, s]``, false where a query must not attend to a key; optional third operand
     Fields

@@ -25,7 +25,7 @@ class MaxPool2d(WindowPool):
     Fields
         window: height and width, or one number
         stride: pixels from one window to the next; the window by default
-        pad: as in Conv2d; padding never is the maximum
+        pad: as in Conv2d; padding is never the maximum
         ceil: the last window may extend beyond the edge
     """
 

@@ -83,7 +83,7 @@ def data_parallel(
         options: for ``cgraph.compile``; workers use their own number of threads by default. The default ``engine`` is
             the CPU's, for the widest target that runs here and on all present workers; a worker that joins later and
             does not run that target is refused. The bits depend on the target, as they do in `nn.train`
-        others: as for `nn.train`, which also has `accumulate`; workers compute small batches as shards
+        others: as for `nn.train`; there is no `accumulate`, because shards already are small batches
     Returns
         losses and rates of all steps; the model has the new weights
     Raises

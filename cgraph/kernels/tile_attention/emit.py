@@ -41,7 +41,7 @@ def bands(k: Builder, dtype: str, vectors: int, mask: str, spread: bool, rule: F
 
 
 class TileBand(Band):
-    """The emitter of one unit. Its scratch holds what that of a Band holds, packed sides, and tiles of sums."""
+    """The emitter of one unit. In addition to the scratch of a Band, it has packed sides and tiles of sums."""
 
     block = BLOCK
     registers: TileInstructions

@@ -72,7 +72,7 @@ def finish_pixel(
 
 
 def put(place: Ptr, i: int, y: Val) -> None:
-    """Store the only vector of some, whose number `i` is 0."""
+    """Store a vector; `i`, its number among several, must be 0."""
     place.store(y)
 
 
@@ -157,7 +157,7 @@ def residual_at(pixel: Ptr, numbers: list[Val], i: int) -> Ptr:
 
 
 def put_rows(k: Builder, p: Tile, a: SimpleNamespace, numbers: list[Val], out: Ptr, ys: list[Val]) -> None:
-    """Store one vector of the results of some rows where they belong; bytes are rounded together."""
+    """Store one vector of the results of some rows at their pixels; bytes are rounded together."""
     lanes = k.target.lanes
     if p.result == "u1":
         packed = to_bytes(k, ys, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"))

@@ -49,7 +49,7 @@ class Tile(Record):
 
 @final
 def of_bytes(k: Builder, *params) -> None:
-    """Emit products of bytes, without signs on the left and with signs on the right, and their results."""
+    """Emit products of unsigned bytes on the left and signed bytes on the right, and their results."""
     p, a = Tile(*params), k.args()
     with each_group(k, p, a, "u1", rows_of(a, p.group)) as at:
         for vector in vectors(k, a, at):
@@ -62,7 +62,7 @@ def of_bytes(k: Builder, *params) -> None:
 
 
 def residual_of(residual: Ptr, i: int) -> Ptr:
-    """Return the address of a row's residual, which is never read: its address is 0, since products have none."""
+    """Return 0 as the address of a row's residual: products have none, so it is never read."""
     return residual
 
 
@@ -97,7 +97,7 @@ def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str) -> 
 
 
 class LeftSides(Record, eq=False):
-    """Where the left sides of products lie.
+    """Addresses of the left sides of products.
 
     Fields
         first: returns the first row of each tile of a group
@@ -109,7 +109,7 @@ class LeftSides(Record, eq=False):
 
 
 def rows_of(a: SimpleNamespace, group: int) -> LeftSides:
-    """Return the rows of a matrix, in which steps follow one another, in groups of tiles."""
+    """Return the rows of a matrix in groups of tiles; the steps of a row are adjacent."""
 
     def first(at: SimpleNamespace) -> list[Ptr]:
         tiles = a.tiles + at.group * (2 * group)
@@ -174,7 +174,7 @@ def next_share(k: Builder, p: Any, a: SimpleNamespace, t: Val) -> Val:
 
 
 def vectors(k: Builder, a: SimpleNamespace, at: SimpleNamespace) -> Iterator[SimpleNamespace]:
-    """Yield the vectors of columns of a panel: where sums of the current tile and results of the matrix lie."""
+    """Yield the vectors of columns of a panel, with the addresses of sums in the tile and results in the matrix."""
     lanes = k.target.lanes
     for first in range(0, ACROSS * COLUMNS, lanes):
         column = at.panel * (ACROSS * COLUMNS) + first

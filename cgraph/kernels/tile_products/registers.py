@@ -25,7 +25,7 @@ ROW_BYTES_AT, ROWS_AT = 16, 48  # of a configuration, as Intel defines it
 
 
 class TileInstructions:
-    """The instructions of the target. A register is a number, part of the instruction."""
+    """The instructions of the target. Registers are given by number, a constant in the instruction."""
 
     def __init__(self, k: Builder) -> None:
         self.k = k
@@ -47,7 +47,7 @@ class TileInstructions:
         self.append("store", tile, at, stride)
 
     def dot(self, kind: str, c: int, a: int, b: int) -> None:
-        """Add the products of `a` and `b` to `c`; `kind` is ``u1`` (`b` has signs) or ``bf16``."""
+        """Add the products of `a` and `b` to `c`; `kind` is ``u1`` (`b` is signed) or ``bf16``."""
         self.append(f"dot {kind}", c, a, b)
 
     def append(self, operation: str, *operands: int | Ptr | Val) -> None:
@@ -59,7 +59,7 @@ class TileInstructions:
 
 
 class EmulatedTiles(TileInstructions):
-    """The same in memory on the stack, with the vectors of any target. Changes: `configure` sets the configuration."""
+    """Emulated registers in memory on the stack, for any target. Changes: `configure` sets the configuration."""
 
     def __init__(self, k: Builder) -> None:
         super().__init__(k)
@@ -140,7 +140,7 @@ class EmulatedTiles(TileInstructions):
 
 
 def flush(k: Builder, x: Val) -> Val:
-    """Return numbers below 2**-126 as 0 of their sign."""
+    """Replace numbers below 2**-126 with a zero of the same sign."""
     bits = k.bits(x, "i4")
     return k.bits(k.select((bits & MAGNITUDE) < SMALLEST, bits & SIGN, bits), "f4")
 
