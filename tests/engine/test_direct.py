@@ -104,3 +104,58 @@ def test_outputs_that_show_an_input_are_copies_of_the_callers_array():
         array[...] = 7
         for x, y in zip(results, want):
             np.testing.assert_array_equal(x, y)
+
+
+def partly_constant() -> cg.Function:
+    """A function with a step that no input changes: a table, which later steps may overwrite or not."""
+    x, i = cg.Var((4,), name="x"), cg.Var((4,), "int64", name="i")
+    table = cg.cumsum(cg.ones((64,)), 0)
+    return cg.compile([cg.scatter(table, i, x), cg.sum(table * x[0]), cg.take(table, i)], [x, i])
+
+
+def expected_partly_constant(x: np.ndarray, i: np.ndarray) -> list:
+    table = np.arange(1, 65, dtype="float32")
+    scattered = table.copy()
+    scattered[i] = x
+    return [scattered, (table * x[0]).sum(), table[i]]
+
+
+def test_steps_that_no_input_changes_are_left_out_of_later_runs():
+    function = partly_constant()
+    assert not function.incremental.runs_all(function._always)
+    for call in range(5):
+        x, i = value(call)[0], np.random.default_rng(call).permutation(64)[:4]
+        results = function.run_directly((x, i))
+        assert (results is None) == (call < 2)  # the first run computes the table, the second leaves the steady state
+        for got, want in zip(function(x, i) if results is None else results, expected_partly_constant(x, i)):
+            assert_close(got, want)
+
+
+def test_after_a_run_that_ended_early_all_steps_run_again():
+    function = partly_constant()
+    x, i = value(0)[0], np.arange(4)
+    for _ in range(2):
+        function(x, i)
+    assert function.run_directly((x, i)) is not None
+    with pytest.raises(cg.PositionError):
+        function(x, np.array([0, 1, 2, 640]))
+    assert function.run_directly((x, i)) is None
+    for _ in range(2):
+        for got, want in zip(function(x, i), expected_partly_constant(x, i)):
+            assert_close(got, want)
+    assert function.run_directly((x, i)) is not None
+
+
+def test_values_that_another_size_overwrote_are_computed_again():
+    """Functions of several sizes share an arena."""
+
+    def build(sizes):
+        x = cg.Var((sizes["n"],), name="x")
+        return [cg.scatter(cg.cumsum(cg.ones((64,)), 0), np.arange(sizes["n"]), x), cg.sum(x)], [x]
+
+    function = cg.compile_sizes(build, {"x": ("n",)})
+    for n in (3, 3, 3, 5, 3, 5, 5, 5, 3):
+        x = np.ones(n, "float32")
+        table, total = function(x)
+        np.testing.assert_array_equal(table, np.where(np.arange(64) < n, 1, np.arange(1, 65)))
+        assert total == n

@@ -189,7 +189,9 @@ class CpuInstance:
         memory = base if isinstance(base, np.ndarray) else self._vars[base]
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
-    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
+    def direct_run(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], steps: tuple[int, ...] | None
+    ) -> DirectRun | None:
         """Return the fast path of a run, or None; see `cgraph.engine.instance.Instance`."""
         is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
         if not is_plain or self._done or any(x in self.results for x in outputs) or not has_array_fields():
@@ -205,7 +207,7 @@ class CpuInstance:
             else:
                 views.append(NUMBER)
                 shown.append(InputView(i, numbers[view.at.base], view))
-        rows = self._whole
+        rows = self._whole if steps is None else self._rows_of(steps, True)
         count = rows.count if self.threads == 1 else 0  # a team runs the others
         memory = {"stop": self._stop_address, "args": self.args.ctypes.data}
         memory |= {"first": self._own.start, "last": self._own.stop}
