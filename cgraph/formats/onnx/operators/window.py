@@ -1,33 +1,56 @@
 """Importers of Col2Im and MaxUnpool."""
 
 from math import prod
-
-import numpy as np
+from typing import Any
 
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.conv import spatial
 from cgraph.ir.graph import Node
 
 
 @operator("Col2Im")
 def col2im(c: Context) -> Node:
-    """Import Col2Im: add blocks ``[n, c * elements, blocks]`` into an image."""
+    """Import Col2Im: add blocks ``[n, c * elements, blocks]`` into an image, one axis after the other."""
     x, image, block = c[0], c.ints(1), c.ints(2)
-    axes, size = len(block), prod(block)
+    axes = len(block)
     stride, dilation = c.attribute("strides", [1] * axes), c.attribute("dilations", [1] * axes)
     pad = c.attribute("pads", [0] * 2 * axes)
     results = [
         (n + pad[i] + pad[axes + i] - (b - 1) * d - 1) // s + 1
         for i, (n, b, d, s) in enumerate(zip(image, block, dilation, stride))
     ]
-    channels = x.shape[1] // size
-    blocks = cg.reshape(x, (x.shape[0], channels * size, *results))
-    c.spend(nbytes=3 * size * size * (channels + 1) * x.dtype.itemsize)
-    one = np.tile(np.eye(size, dtype=x.dtype).reshape(size, 1, *block), (channels, *[1] * (axes + 1)))
-    reach = [(r - 1) * s + (b - 1) * d + 1 for r, s, b, d in zip(results, stride, block, dilation)]
-    extra = [n + pad[i] + pad[axes + i] - r for i, (n, r) in enumerate(zip(image, reach))]
-    return spatial("conv_transpose", blocks)(blocks, one, stride, pad, dilation, channels, extra)
+    c.spend(nodes=3 * sum(max(b, 1) + s for b, s in zip(block, stride)))
+    y = cg.reshape(x, (x.shape[0], x.shape[1] // prod(block), *block, *results))
+    for i, n in enumerate(image):
+        y = fold_axis(y, axes - i, (n, pad[i]), stride[i], dilation[i])
+    return y
+
+
+def fold_axis(x: Node, left: int, lengths: tuple[int, int], stride: int, dilation: int) -> Node:
+    """Add the elements of windows along one axis: ``[n, c, elements, …, windows, …]`` becomes ``[n, c, …, length, …]``.
+
+    Element a of window i is added at ``i * stride + a * dilation - before``. Those whose places have one remainder by
+    the stride are sums of shifted slices.
+
+    Parameters
+        left: number of axes, from this one on, whose elements are not added yet
+        lengths: of the axis, and of the padding before it
+    """
+    length, before = lengths
+    axis, steps = x.ndim - left, [divmod(a * dilation, stride) for a in range(x.shape[2])]
+    first, last = before // stride, -(-(before + length) // stride)  # of the windows that begin inside
+    more = max(steps[-1][0] - first, 0)
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (more, max(last - x.shape[axis], 0))
+    rows, middle = cg.pad(x, widths), (slice(None),) * (axis - 3)
+    phases: list[Any] = [None] * stride
+    for a, (step, phase) in enumerate(steps):
+        part = rows[:, :, a, *middle, first + more - step : last + more - step]
+        phases[phase] = part if phases[phase] is None else phases[phase] + part
+    zero = cg.zeros_like(next(part for part in phases if part is not None))
+    whole = cg.stack([zero if part is None else part for part in phases], axis)
+    whole = cg.reshape(whole, (*zero.shape[: axis - 1], (last - first) * stride, *zero.shape[axis:]))
+    return whole[:, :, *middle, before - first * stride : before - first * stride + length]
 
 
 @operator("MaxUnpool")
