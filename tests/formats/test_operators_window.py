@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from cgraph.formats.onnx.operators.window import col2im, fold_axis
+from cgraph.formats.onnx.operators.window import col2im
 from cgraph.ops.leaf import Const
 from cgraph.ops.window import Windows
 from tests.support.onnx_context import context, value_of
@@ -42,13 +42,3 @@ def test_windows_are_added_where_they_were_read(name, dtype):
     )
     want = windows.fold(np.moveaxis(elements, 2, 0), tuple(image))
     assert_close(value_of(col2im(c), {}), want)
-
-
-def test_one_axis_is_added_and_the_others_stay():
-    x = rng.standard_normal((1, 2, 3, 4, 5, 6)).astype("f4")  # elements 3 and 4, windows 5 and 6
-    y = fold_axis(Const(x), 2, (7, 0), 1, 1)
-    assert y.shape == (1, 2, 4, 7, 6)
-    want = np.zeros((1, 2, 4, 7, 6), "f4")
-    for a in range(3):
-        want[:, :, :, a : a + 5] += x[:, :, a]
-    assert_close(value_of(y, {}), want)
