@@ -82,9 +82,11 @@ class Instance(Protocol):
     def owns(self, output: Any) -> bool:
         """Return True if the output's value lies in this instance's memory, not in a Var, an input or a constant."""
 
-    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
-        """Return a function that binds the arrays of these inputs, runs all steps and returns copies of these outputs;
-        None if this instance needs more than that.
+    def direct_run(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], steps: tuple[int, ...] | None
+    ) -> DirectRun | None:
+        """Return a function that binds the arrays of these inputs, runs these steps (None: all) and returns copies of
+        these outputs; None if this instance needs more than that.
 
         It takes a tuple. It returns None, without a run, unless that holds a contiguous array of the shape and dtype of
         each input, none of them in this memory.

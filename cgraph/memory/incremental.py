@@ -19,6 +19,7 @@ from cgraph.record import Record
 from cgraph.system.bounded_cache import Bounded, most_of
 
 MOST_STEPS = 20_000  # number of steps beyond which every run is a full one, because the analysis may be quadratic
+MOST_RUNS = 4  # number of runs until their states are the same: most settle after two
 State = frozenset[int]
 """The values that the arena contains."""
 FULL: State = frozenset((-1,))  # the state after a full run; computed when a later run is not full
@@ -66,6 +67,21 @@ class IncrementalPlan:
     def runs_all(self, changed: frozenset) -> bool:
         """Return True if every step depends on one of these Vars."""
         return self.count <= MOST_STEPS and len(self._cone(changed)) == self.count
+
+    def steady(self, changed: frozenset) -> StepSelection | None:
+        """Return the steps of a run that leaves the state that it began in, after earlier runs with the same changes.
+
+        None if the states of such runs do not settle within MOST_RUNS runs, or if there are too many steps.
+        """
+        if self.count > MOST_STEPS:
+            return None
+        state = FULL
+        for _ in range(MOST_RUNS):
+            steps = self.steps(state, changed)
+            if steps.after is None or steps.after == state:
+                return steps
+            state = steps.after
+        return None
 
     def _solve(self, state: State, changed: frozenset) -> StepSelection:
         cone = self._cone(changed)

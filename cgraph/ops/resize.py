@@ -32,7 +32,7 @@ from cgraph.ops.average_pool import avg_pool2d
 from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.linear import matmul
-from cgraph.ops.shape import swapaxes
+from cgraph.ops.shape import expand_dims, reshape, swapaxes
 from cgraph.ops.take import take
 
 
@@ -145,8 +145,8 @@ def resize(
     ratios = tuple(scales or (count / n for count, n in zip(shape, x.shape[2:])))
     if shape == x.shape[2:] and all(ratio == 1 for ratio in ratios):
         return x
-    if x.ndim == 4 and x.dtype.kind == "f":
-        return apply(Resize(shape, mode, coordinates, rounding, ratios), x)  # type: ignore[arg-type]
+    if x.dtype.kind == "f":
+        return resize_floats(x, shape, (mode, coordinates, rounding), ratios)
     for axis, count in enumerate(shape, 2):
         scale = ratios[axis - 2]
         if count == x.shape[axis] and scale == 1:
@@ -154,6 +154,31 @@ def resize(
         at = positions(count, x.shape[axis], coordinates, scale)
         x = take_nearest(x, axis, at, rounding) if mode == "nearest" else interpolate(x, axis, at)
     return x
+
+
+def resize_floats(x: Node, shape: tuple[int, ...], how: tuple[str, str, str], ratios: tuple[float, ...]) -> Node:
+    """Resize the last two axes as rows and columns of images, then each axis before them as rows.
+
+    Parameters
+        how: mode, coordinates and rounding
+    """
+    if x.ndim == 3:
+        return reshape(resize_floats(expand_dims(x, 2), (1, *shape), how, (1.0, *ratios)), (*x.shape[:2], *shape))
+    lead = x.shape[:-2]
+    y = reshape(resize_images(x, len(lead), shape[-2:], how, ratios[-2:]), (*lead, *shape[-2:]))
+    for i in range(len(shape) - 3, -1, -1):
+        lead, rest = y.shape[: i + 2], y.shape[i + 3 :]
+        rows = resize_images(y, len(lead), (shape[i], prod(rest)), how, (ratios[i], 1.0))
+        y = reshape(rows, (*lead, shape[i], *rest))
+    return y
+
+
+def resize_images(x: Node, axis: int, shape: tuple, how: tuple[str, str, str], ratios: tuple) -> Node:
+    """Resize images whose rows are one axis and whose columns are all axes after it."""
+    images = reshape(x, (x.shape[0], prod(x.shape[1:axis]), x.shape[axis], prod(x.shape[axis + 1 :])))
+    if images.shape[2:] == shape and all(ratio == 1 for ratio in ratios):
+        return images
+    return apply(Resize(shape, *how, ratios), images)
 
 
 def check_resize(x: Node, shape: tuple[int, ...], mode: str, coordinates: str, rounding: str) -> None:

@@ -9,6 +9,7 @@ from cgraph.passes.fold_depth import fold_depth
 from cgraph.passes.fold_norm import fold_norm
 from cgraph.passes.fold_patches import fold_patches
 from cgraph.passes.fold_sequences import fold_sequences
+from cgraph.passes.fold_transposed import fold_transposed
 from cgraph.passes.fuse_attention import fuse_attention
 from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.passes.fuse_gelu import fuse_gelu
@@ -18,14 +19,15 @@ from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_rms_norm import fuse_rms_norm
 from cgraph.passes.fuse_rotary import fuse_rotary
+from cgraph.passes.multiply_pixels import multiply_pixels
 from cgraph.passes.multiply_powers import multiply_powers
 from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
     tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, fold_patches, drop_identities, drop_factors,
-    drop_taps, fold_depth, fold_sequences, fuse_attention, fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm,
-    fuse_rotary, fuse_epilogues, fuse_matmul, fuse_pointwise,
+    drop_taps, multiply_pixels, fold_depth, fold_sequences, fold_transposed, fuse_attention, fuse_gelu, fuse_layer_norm,
+    fuse_rms_norm, fuse_group_norm, fuse_rotary, fuse_epilogues, fuse_matmul, fuse_pointwise,
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, Self, TypeVar
 from weakref import ref
@@ -229,7 +230,16 @@ class Runner:
             if record.direct is None:
                 record.direct = self._direct_run(record)
                 self._may_run_directly = record.direct is not None  # the same for each instance
-            return None if record.direct is None else record.direct(arrays)
+            if record.direct is None or self._steady is None:
+                return None
+            if self._steady.run is None:
+                return record.direct(arrays)
+            if record.state != self._steady.after:
+                return None
+            record.state = None  # of a run that an exception ends
+            results = record.direct(arrays)
+            record.state = self._steady.after
+            return results
         finally:
             self._give(record)
 
@@ -238,10 +248,15 @@ class Runner:
         return not self._used and self._read is None and self.program.own_array is None
 
     def _direct_run(self, record: "_InstanceRecord") -> DirectRun | None:
-        """Return an instance's fast path, if every call runs every step."""
-        if self.incremental is None or not self.incremental.runs_all(self._always):
+        """Return an instance's fast path, if calls with new inputs run the same steps each time."""
+        if self._steady is None:
             return None
-        return record.instance.direct_run(self.inputs, self.outputs)
+        return record.instance.direct_run(self.inputs, self.outputs, self._steady.run)
+
+    @cached_property
+    def _steady(self) -> StepSelection | None:
+        """The steps of a call after earlier calls; None if no steps are selected, or not the same ones each time."""
+        return None if self.incremental is None else self.incremental.steady(self._always)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run the program as onnxruntime's ``InferenceSession.run`` does, and return a list of outputs.

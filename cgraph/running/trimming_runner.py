@@ -1,7 +1,8 @@
 """Results of dynamic length: a run computes them at their maximum, and the lengths to which they are cut."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -118,10 +119,9 @@ class Trimming(Runner):
         return tuple((i, x, strings.shape_of(x)) for i, x in enumerate(self.inputs) if x in strings.inputs)
 
     @cached_property
-    def _plain_places(self) -> tuple[int, ...] | None:
-        """The places of the outputs among those of the program; None if lengths or conditions decide."""
-        plain = all(len(cases) == 1 and not cases[0].cut for cases in self.trims.cases)
-        return tuple(cases[0].place for cases in self.trims.cases) if plain else None
+    def _readers(self) -> tuple[Callable[[Sequence[Any]], Any], ...]:
+        """For each output, the function that reads it from those of the program."""
+        return tuple(map(reader_of, self.trims.cases))
 
     def _encoded(self, arrays: tuple, more: dict[str, int]) -> tuple | None:
         """Return arrays with codes in place of strings; None if these are not arrays of objects of their shapes."""
@@ -141,29 +141,60 @@ class Trimming(Runner):
         Parameters
             more: codes of strings that the model does not have
         """
-        trims, places, strings = self.trims, self._plain_places, self.trims.strings
+        trims, strings = self.trims, self.trims.strings
         if trims.texts and not all(results[-len(trims.texts) :]):
             raise InputError(next(text for holds, text in zip(results[-len(trims.texts) :], trims.texts) if not holds))
-        if places is None:
-            outputs = [self._output(cases, results) for cases in trims.cases]
-        else:
-            outputs = [results[i] for i in places]
+        outputs = [read(results) for read in self._readers]
         if strings is not None and strings.outputs:
             words = strings.words_with(more) if more else strings.words
             for i in strings.outputs:
                 outputs[i] = strings_for(outputs[i], words)
         return outputs
 
-    def _output(self, cases: Sequence[Case], results: Sequence[Any]) -> Any:
-        """Return one output: the array whose condition holds, cut to its lengths."""
-        case = next(x for x in cases if x.condition is None or results[x.condition].item())
-        return self._cut(results[case.place], {axis: results[i].item() for axis, i in case.cut.items()})
 
-    def _cut(self, x: Any, counts: Mapping[int, int]) -> Any:
-        """Return the first elements along some axes."""
-        for axis, count in counts.items():
-            if not 0 <= count <= x.shape[axis]:
-                raise InputError(
-                    f"{count} elements along axis {axis} of a result whose maximum is {x.shape[axis]}. Raise maximum="
-                )
-        return x[tuple(slice(counts.get(axis)) for axis in range(x.ndim))] if counts else x
+def reader_of(cases: Sequence[Case]) -> Callable[[Sequence[Any]], Any]:
+    """Return the function that reads one output from a program's outputs: the first array whose condition holds.
+
+    It is called in each run, so what the cases decide is decided here.
+    """
+    readers = [(x.condition, cut_reader(x)) for x in cases]
+    if readers[0][0] is None:
+        return readers[0][1]
+
+    def read(results: Sequence[Any]) -> Any:
+        return next(read for condition, read in readers if condition is None or results[condition].item())(results)
+
+    return read
+
+
+def cut_reader(case: Case) -> Callable[[Sequence[Any]], Any]:
+    """Return the function that reads one array from a program's outputs, cut to its lengths."""
+    place, cuts = case.place, tuple(case.cut.items())
+    if not cuts:
+        return itemgetter(place)
+    if [axis for axis, _ in cuts] == [0]:
+        number = cuts[0][1]
+
+        def first_elements(results: Sequence[Any]) -> Any:
+            x, count = results[place], results[number].item()
+            if not 0 <= count <= len(x):
+                check_lengths(x, {0: count})
+            return x[:count]
+
+        return first_elements
+
+    def read(results: Sequence[Any]) -> Any:
+        x, counts = results[place], {axis: results[i].item() for axis, i in cuts}
+        check_lengths(x, counts)
+        return x[tuple(slice(counts.get(axis)) for axis in range(x.ndim))]
+
+    return read
+
+
+def check_lengths(x: Any, counts: Mapping[int, int]) -> None:
+    """Raise InputError if a length is larger than the maximum of its axis."""
+    for axis, count in counts.items():
+        if not 0 <= count <= x.shape[axis]:
+            raise InputError(
+                f"{count} elements along axis {axis} of a result whose maximum is {x.shape[axis]}. Raise maximum="
+            )

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cgraph.system.addresses import address_of
+
 ALIGNMENT = 64
 
 
@@ -17,6 +19,10 @@ def aligned(nbytes: int) -> int:
 
 def aligned_memory(nbytes: int) -> np.ndarray:
     """Return uninitialised bytes; the address of the first is a multiple of the alignment."""
+    return aligned_array((nbytes,), np.dtype(np.uint8), nbytes)
+
+
+def aligned_array(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> np.ndarray:
+    """Return an uninitialised array of `nbytes` bytes in C order; its address is a multiple of the alignment."""
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + nbytes]
+    return np.ndarray(shape, dtype, raw, -address_of(raw) % ALIGNMENT)  # type: ignore[arg-type]

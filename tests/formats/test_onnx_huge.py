@@ -132,7 +132,7 @@ HUGE = {  # files of up to some thousand bytes (boxes: 400 kB) that describe gig
     "LpPool": one("LpPool", [wide("x", 1, 1, 1 << 14, 1 << 14)], kernel_shape=[9, 9]),
     "ReverseSequence": one("ReverseSequence", [wide("x", WIDE, 2), wide("n", 2, dtype=INT64)]),
     "Hardmax": one("Hardmax", [wide("x", 2, WIDE)]),
-    "Col2Im": one("Col2Im", [wide("x", 1, 1 << 16, 4)], {"s": np.array([257, 257]), "b": np.array([256, 256])}),
+    "Col2Im": one("Col2Im", [wide("x", 1, 1 << 28, 4)], {"s": np.array([16385] * 2), "b": np.array([16384] * 2)}),
     "DeformConv": one("DeformConv", [wide("x", 1, 1, WIDE, 4), wide("f", 1, 1, 1, 1), wide("o", 1, 2, WIDE, 4)]),
     "STFT": one("STFT", [wide("x", 1, WIDE, 1)], {"s": np.int64(1), "": np.zeros(0), "n": np.int64(1 << 12)}),
     "Pad": one("Pad", [wide("x", 4)], {"p": np.array([0, WIDE])}, mode="wrap"),

@@ -55,6 +55,25 @@ def test_the_last_axis_is_normalised_unless_told():
     assert_equal_results("LayerNormalization", [X, numbers(5), numbers(5)], **NEAR)
 
 
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), (2, 1, 3, 1), (1, 1, 5), (3, 1), (1,), (4, 1, 1)], ids=str)
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_scales_and_shifts_broadcast_to_the_operand(axis, shape):
+    """torch writes a scale of ones with the operand's shape for a norm without parameters."""
+    for by in ({}, {"by": "reference"}) if axis == -1 else ({},):
+        options = {"axis": axis, **NEAR, **by}
+        assert_equal_results("LayerNormalization", [X, numbers(*shape), numbers(*shape)], opset=17, **options)
+        assert_equal_results("LayerNormalization", [X, numbers(*shape)], opset=17, **options)
+        assert_equal_results("LayerNormalization", [X, numbers(5), numbers(*shape)], opset=17, **options)
+    assert_equal_results("RMSNormalization", [X, numbers(*shape)], opset=23, axis=axis, **NEAR)
+
+
+def test_scales_that_do_not_broadcast_are_refused():
+    for kind in ("LayerNormalization", "RMSNormalization"):
+        for shape in ((4,), (3, 4, 3, 5)):
+            with pytest.raises(FormatError, match="does not broadcast"):
+                load(one(kind, [("x", FLOAT, (2, 4, 3, 5)), ("s", FLOAT, shape)], opset=23))
+
+
 @pytest.mark.parametrize("axis", [-1, 2])
 def test_mean_squares(axis):
     scale = numbers(*X.shape[axis:])

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
+from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.resize import Axis, depends_on_rounding
 from tests.support.onnx_models import assert_equal_results
 from tests.support.onnx_open import agrees, node, open_model
@@ -45,6 +47,23 @@ def test_older_files_cut_lengths_alike():
         assert_equal_results("Resize", [x, scales], (1,), opset=10, mode=mode)
 
 
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("coordinates", [*COORDINATES, "align_corners"])
+def test_linear_elements_of_sequences_images_and_volumes_are_those_of_one_op(axes, coordinates):
+    scales = np.array([1, 1, *(1.5, 2.3, 3.0)[:axes]], "f4")
+    x = rng.standard_normal((2, 3, *(4, 10, 5)[:axes])).astype("f4")
+    options = {"mode": "linear", "coordinate_transformation_mode": coordinates, "near": "float32 small networks"}
+    assert_equal_results("Resize", [x, None, scales], (2,), opset=19, **options)
+    raw = open_model(
+        [node("Resize", ["x", "", "f"], ["y"], mode="linear", coordinate_transformation_mode=coordinates)],
+        {"x": ("f4", x.shape)},
+        constants={"f": scales},
+    )
+    text = cg.text(load(raw).outputs[0])
+    assert "resize(" in text and "take(" not in text
+
+
 def test_the_op_is_left_where_rounding_decides():
+    assert depends_on_rounding(Axis(10, 23, 2.35), "align_corners", "floor")
     assert depends_on_rounding(Axis(20, 6, float(np.float32(0.3))), "asymmetric", "floor")
     assert not depends_on_rounding(Axis(20, 40, 2.0), "asymmetric", "floor")

@@ -122,6 +122,23 @@ def test_what_is_remembered_is_asked_for_once_and_equal_states_are_one():
     assert len(recompute.states) == 1
 
 
+@settings(max_examples=40)
+@given(drawn=graphs(impure=True), mask=st.integers(0, 15))
+def test_a_steady_run_leaves_the_state_that_it_begins_in(drawn, mask):
+    plans = recompute_of(plan(drawn.outputs), drawn.leaves)
+    changed = frozenset(x for i, x in enumerate(drawn.leaves) if mask >> i & 1)
+    steady = plans.steady(changed)
+    assert steady is not None
+    again = plans.steps(steady.after, changed)
+    assert (again.run, again.after) == (steady.run, steady.after)
+
+
+def test_plans_of_many_steps_have_no_steady_run(monkeypatch):
+    x = cg.Var((8,), name="x")
+    monkeypatch.setattr("cgraph.memory.incremental.MOST_STEPS", 0)
+    assert recompute_of(plan([cg.cumsum(x, 0)]), [x]).steady(frozenset([x])) is None
+
+
 def test_no_more_answers_are_remembered_than_said(monkeypatch):
     monkeypatch.setattr("cgraph.system.bounded_cache.MOST_ENTRIES", 3)
     monkeypatch.setattr("cgraph.system.bounded_cache.LEAST_ENTRIES", 1)

@@ -8,7 +8,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.spec import Spec
 from cgraph.ops.resize import Resize
-from tests.support.tolerance import assert_near
+from tests.support.tolerance import assert_close, assert_near
 
 ROW = np.array([0.0, 10, 20, 30], "f4")
 
@@ -19,10 +19,12 @@ def meant(node):
 
 
 def along(x, count, **options):
-    """A row resized as an image's columns, and the same as a sequence, which takes another way."""
+    """A row resized as an image's columns, and the same as a sequence and as the depth of a volume."""
     image = meant(cg.resize(cg.Const(x[None, None, None]), (1, count), **options))[0, 0, 0]
     sequence = meant(cg.resize(cg.Const(x[None, None]), (count,), **options))[0, 0]
+    depth = meant(cg.resize(cg.Const(x[None, None, :, None, None]), (count, 1, 1), **options))[0, 0, :, 0, 0]
     np.testing.assert_array_equal(image, sequence)
+    np.testing.assert_array_equal(image, depth)
     return image.tolist()
 
 
@@ -42,6 +44,38 @@ def test_linear_interpolates_between_two_neighbours():
     assert along(ROW, 1, mode="linear") == [15] and along(ROW, 1, mode="linear", coordinates="pytorch_half_pixel") == [
         0
     ]
+
+
+def test_corners_of_a_length_that_is_cut_are_those_of_the_exact_length():
+    """2.3 times 4 are 9 elements, of which the last one lies before the corner; a scale's rounding changes nothing."""
+    row = cg.Const(ROW[None, None])
+    cut = meant(cg.resize(row, (9,), "linear", "align_corners", scales=(2.3,)))[0, 0]
+    np.testing.assert_allclose(cut, np.arange(9) * 30 / (9.2 - 1), rtol=1e-6)
+    whole = meant(cg.resize(row, (9,), "linear", "align_corners"))
+    for scale in (2.25, float(np.nextafter(np.float32(2.25), np.float32(3))), 0.1, 7.0):
+        np.testing.assert_array_equal(meant(cg.resize(row, (9,), "linear", "align_corners", scales=(scale,))), whole)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 5, 2), (2, 3, 4, 3), (2, 6, 2, 2)], ids=str)
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_every_axis_of_a_volume_is_resized(mode, shape):
+    x = np.random.default_rng(0).standard_normal((2, 3, 2, 3, 2, 2))
+    want = x
+    for axis, (n, m) in enumerate(zip(x.shape[2:], shape), 2):
+        rows = Resize((m, 1), mode, "half_pixel", "floor", (m / n, 1.0)).matrix(0, n)
+        want = np.moveaxis(np.tensordot(rows, want, (1, axis)), 0, axis)
+    got = cg.resize(cg.Const(x), shape, mode, rounding="floor")
+    assert_close(meant(got), want)
+    resized = (shape[0] != 2) + (shape[1] != 3) + (shape[2:] != (2, 2))
+    assert sum(isinstance(y.op, Resize) for y in nodes_of(got)) == resized
+
+
+def nodes_of(node):
+    """A node and all that it reads."""
+    nodes = {node: None}
+    for x in node.operands:
+        nodes |= dict.fromkeys(nodes_of(x))
+    return list(nodes)
 
 
 def test_each_axis_has_its_length_and_its_scale():

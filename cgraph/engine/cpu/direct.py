@@ -14,6 +14,8 @@ from cgraph.engine.instance import DirectRun
 from cgraph.kernels.control import ARRAYS
 from cgraph.kernels.kernel import View
 from cgraph.record import Record
+from cgraph.system.addresses import address_of
+from cgraph.system.alignment import aligned_array
 from cgraph.system.array_fields import HEAD, ITEMS, word_of
 
 COPY = methodcaller("copy")
@@ -31,6 +33,47 @@ class InputView(Record, eq=False):
         """Return the view for the arrays of a call."""
         view = self.view
         return np.ndarray(view.shape, dtype_of_code(view.dtype), arrays[self.input], view.at.offset, view.strides)
+
+
+class NewResult(Record, eq=False):
+    """A result that a call computes in a new array.
+
+    Fields
+        number: of the output; two outputs of one value are copied from the arena
+        layout: its shape, dtype and number of bytes
+        move: writes the address of the array into the arguments
+    """
+
+    number: int
+    layout: tuple[tuple[int, ...], np.dtype, int]
+    move: Callable[[int], None]
+
+
+class NewResults:
+    """The new arrays in which a call computes results. Mutable: holds the arrays of the present call.
+
+    Fields
+        places: of the results
+        clear: called before addresses change
+        numbers: of the outputs that are among them
+    """
+
+    def __init__(self, places: Sequence[NewResult], clear: Callable[[], None]) -> None:
+        self.places, self.clear, self._arrays = places, clear, list[np.ndarray]()
+        self.numbers = frozenset(x.number for x in places)
+
+    def bind(self) -> None:
+        """Make the arrays of a call, and write their addresses into the arguments."""
+        self.clear()
+        self._arrays = [aligned_array(*x.layout) for x in self.places]
+        for x, array in zip(self.places, self._arrays):
+            x.move(address_of(array))
+
+    def put(self, results: list[Any]) -> None:
+        """Put the arrays among the results of the call."""
+        for x, array in zip(self.places, self._arrays):
+            results[x.number] = array
+        self._arrays = []
 
 
 def direct_run(
@@ -97,14 +140,15 @@ def entry_words(
 
 
 def results_reader(
-    views: Sequence[np.ndarray], shown: Sequence[InputView]
+    views: Sequence[np.ndarray], shown: Sequence[InputView], new: NewResults
 ) -> Callable[[Sequence[np.ndarray]], list[Any]]:
-    """Return a function that returns copies of views, and of views of a call's arrays."""
-    if not shown and all(view.ndim for view in views):
+    """Return a function that returns copies of views, and of views of a call's arrays, and new arrays."""
+    if not shown and not new.places and all(view.ndim for view in views):
         return lambda _: list(map(COPY, views))
 
     def read(arrays: Sequence[np.ndarray]) -> list[Any]:
         results = [view.copy() if view.ndim else view[()] for view in views]
+        new.put(results)
         for x in shown:
             value = x.of(arrays)
             results[x.output] = value.copy() if value.ndim else value[()]

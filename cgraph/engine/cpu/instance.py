@@ -13,7 +13,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import dtype_of_code
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
-from cgraph.engine.cpu.direct import InputView, direct_run, entry_words, results_reader
+from cgraph.engine.cpu.direct import InputView, NewResult, NewResults, direct_run, entry_words, results_reader
 from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import run_rows
 from cgraph.engine.instance import DirectRun, Share, failure
@@ -189,29 +189,44 @@ class CpuInstance:
         memory = base if isinstance(base, np.ndarray) else self._vars[base]
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
-    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> DirectRun | None:
+    def direct_run(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], steps: tuple[int, ...] | None
+    ) -> DirectRun | None:
         """Return the fast path of a run, or None; see `cgraph.engine.instance.Instance`."""
         is_plain = not (self._is_poisoned or self._calls_blas or self.functions or self._targets or self._whole.rest)
-        if not is_plain or self._done or any(x in self.results for x in outputs) or not has_array_fields():
+        if not is_plain or self._done or not has_array_fields():
             return None
         if self._variables.keys() - set(inputs):
             return None
         numbers = {x: i for i, x in enumerate(inputs)}
+        new = self._new_results(outputs if steps is None else ())
         views, shown = [], []
         for i, x in enumerate(outputs):
             view = self.code.views[x]
-            if isinstance(view.at.base, str | np.ndarray) or view.at.base not in numbers or not view.size:
+            if i in new.numbers:
+                views.append(NUMBER)
+            elif isinstance(view.at.base, str | np.ndarray) or view.at.base not in numbers or not view.size:
                 views.append(self.read(x) if view.size else np.empty(view.shape, dtype_of_code(view.dtype)))
             else:
                 views.append(NUMBER)
                 shown.append(InputView(i, numbers[view.at.base], view))
-        rows = self._whole
+        rows = self._whole if steps is None else self._rows_of(steps, True)
         count = rows.count if self.threads == 1 else 0  # a team runs the others
         memory = {"stop": self._stop_address, "args": self.args.ctypes.data}
         memory |= {"first": self._own.start, "last": self._own.stop}
         words = entry_words(inputs, [self._variables.get(x) for x in inputs], rows, count, memory)
+        before = new.bind if new.places else self._bound.clear
         finish = partial(self._finish_directly, rows)
-        return direct_run(words, rows.count, self._bound.clear, finish, results_reader(views, shown))
+        return direct_run(words, rows.count, before, finish, results_reader(views, shown, new))
+
+    def _new_results(self, outputs: Sequence[Any]) -> NewResults:
+        """Return the arrays outside of the arena in which direct runs compute some of these outputs."""
+        places = [
+            NewResult(i, (x.spec.shape, x.spec.dtype, x.spec.nbytes), partial(self._move, self.results[x]))
+            for i, x in enumerate(outputs)
+            if x in self.results
+        ]
+        return NewResults(places, self._bound.clear)
 
     def _finish_directly(self, rows: TableRows, ran: int) -> bool:
         """Run the rows that are left after a direct run; return False if its arrays do not fit."""

@@ -1,6 +1,6 @@
 """Instances whose large constants are read from a file during a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ class StreamedInstance(CpuInstance):
         """Yield nothing: control rows are among the rows, and the file is checked at the end."""
         return iter(())
 
-    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def direct_run(self, *_: Any) -> None:
         """Return None: a run reads weights."""
 
     def _stopped(self, ran: int, rows: TableRows) -> Exception:

@@ -4,7 +4,7 @@ A launch table is int64 ``[rows, 5]``: function, blocks, threads of a block, add
 the host divide a run into segments; everything else is queued without waiting.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -120,7 +120,7 @@ class CudaInstance:
     def write_to(self, arrays: Mapping[Any, np.ndarray]) -> None:
         """Do nothing, since there are no `results`."""
 
-    def direct_run(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def direct_run(self, *_: Any) -> None:
         """Return None: inputs are copied to the device."""
 
     def _input(self, x: Variable) -> int:

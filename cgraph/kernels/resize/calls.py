@@ -20,6 +20,7 @@ from cgraph.record import Record
 gpu_window = LateModule("cgraph.kernels.window.gpu_calls")
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+MOST_ROUNDING = 1e-6  # of a scale that was float32, relative
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
@@ -91,7 +92,7 @@ def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarr
     """Return the coordinates of `count` results in an image of `size` pixels."""
     i = np.arange(count, dtype=np.float64)
     if coordinates == "align_corners":
-        return i * (size - 1) / (count - 1) if count > 1 else i
+        return i * (size - 1) / (exact_count(count, size, scale) - 1) if count > 1 else i
     if coordinates == "asymmetric":
         return i / scale
     if coordinates == "pytorch_half_pixel" and count == 1:
@@ -99,6 +100,12 @@ def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarr
     if coordinates in ("half_pixel", "pytorch_half_pixel"):
         return (i + 0.5) / scale - 0.5
     raise ValueError(f"there are no coordinates {coordinates!r}. Choose one of {', '.join(COORDINATES)}")
+
+
+def exact_count(count: int, size: int, scale: float) -> float:
+    """Return the product of size and scale if `count` is that product rounded down; otherwise `count`."""
+    exact = size * scale
+    return exact if count + MOST_ROUNDING * count < exact < count + 1 else count
 
 
 def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:

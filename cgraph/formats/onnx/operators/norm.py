@@ -57,14 +57,28 @@ def last_axes(c: Context) -> range:
     return range(axis_of(c.attribute("axis", -1), rank), rank)
 
 
+def over_last_axes(v: Node, shape: tuple[int, ...]) -> Node | None:
+    """Return a scale or shift along the axes of this shape, the last ones; None if it differs along other axes."""
+    lead = max(v.ndim - len(shape), 0)
+    if any(n != 1 for n in v.shape[:lead]):
+        return None
+    return cg.broadcast_to(cg.reshape(v, v.shape[lead:]), shape)
+
+
 @operator("LayerNormalization")
 @keeping(last_axes)
 def layer_norm(c: Context) -> Any:
+    """Import LayerNormalization, whose scale and shift broadcast to the operand."""
     x, scale, shift = c[0], c[1], c.get(2)
     axis, eps = axis_of(c.attribute("axis", -1), x.ndim), c.attribute("epsilon", 1e-5)
     shape = x.shape[axis:]
-    shift = cg.zeros(shape, x.dtype) if shift is None else shift
-    y = cg.layer_norm(x, cg.broadcast_to(scale, shape), cg.broadcast_to(shift, shape), eps)
+    zeros = cg.zeros(shape, x.dtype)
+    factor, term = over_last_axes(scale, shape), zeros if shift is None else over_last_axes(shift, shape)
+    if factor is None or term is None:
+        y = cg.layer_norm(x, cg.ones(shape, x.dtype), zeros, eps) * cg.broadcast_to(scale, x.shape)
+        y = y if shift is None else y + cg.broadcast_to(shift, x.shape)
+    else:
+        y = cg.layer_norm(x, factor, term, eps)
     if not (c.asks(1) or c.asks(2)):
         return y
     axes = tuple(range(axis, x.ndim))
@@ -75,9 +89,13 @@ def layer_norm(c: Context) -> Any:
 @operator("RMSNormalization", "SimplifiedLayerNormalization")
 @keeping(last_axes)
 def rms_norm(c: Context) -> Node:
+    """Import RMSNormalization, whose scale broadcasts to the operand."""
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
-    scale = cg.reshape(cg.broadcast_to(c[1], x.shape[axis:]), (-1,))
-    return cg.reshape(cg.rms_norm(cg.reshape(x, (*x.shape[:axis], -1)), scale, c.attribute("epsilon", 1e-5)), x.shape)
+    shape, factor = x.shape[axis:], over_last_axes(c[1], x.shape[axis:])
+    scale = cg.reshape(cg.ones(shape, x.dtype) if factor is None else factor, (-1,))
+    rows = cg.rms_norm(cg.reshape(x, (*x.shape[:axis], -1)), scale, c.attribute("epsilon", 1e-5))
+    y = cg.reshape(rows, x.shape)
+    return y * cg.broadcast_to(c[1], x.shape) if factor is None else y
 
 
 @operator("MeanVarianceNormalization")

@@ -172,24 +172,28 @@ def resize_image(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coor
 
 def resize_by_op(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordinates: str, rounding: Any) -> Node | None:
     """Resize float images by the library's own op if it computes the same; else return None."""
-    plain = x.ndim == 4 and x.dtype.kind == "f" and mode in ("nearest", "linear") and coordinates in COORDINATES
+    plain = x.ndim > 2 and x.dtype.kind == "f" and mode in ("nearest", "linear") and coordinates in COORDINATES
     if not plain or c.attribute("antialias", 0) or c.attribute("exclude_outside", 0):
         return None
     if any(axes[a].m != axes[a].n or axes[a].scale != 1 for a in (0, 1) if a in axes):
         return None
-    rows, columns = (axes.get(a, Axis(x.shape[a], x.shape[a], 1.0)) for a in (2, 3))
-    if not all(a.n and a.m for a in (rows, columns)):
-        return None
-    if coordinates == "align_corners" and any(a.n * a.scale != a.m for a in (rows, columns)):
+    lengths = [axes.get(a, Axis(x.shape[a], x.shape[a], 1.0)) for a in range(2, x.ndim)]
+    if not all(a.n and a.m for a in lengths):
         return None
     way = rounding or c.attribute("nearest_mode", "round_prefer_floor")
-    if mode == "nearest" and any(depends_on_rounding(a, coordinates, way) for a in (rows, columns)):
+    if mode == "nearest" and any(depends_on_rounding(a, coordinates, way) for a in lengths):
         return None
-    return cg.resize(x, (rows.m, columns.m), mode, coordinates, way, (rows.scale, columns.scale))
+    scales = [a.scale for a in lengths]
+    return cg.resize(x, [a.m for a in lengths], mode, coordinates, way, scales)
 
 
 def depends_on_rounding(axis: Axis, coordinates: str, rounding: str) -> bool:
-    """Return whether coordinates in float32, as in onnxruntime, have other nearest elements than those in float64."""
+    """Return whether coordinates in float32, as in onnxruntime, have other nearest elements than those in float64.
+
+    The ends of an axis are aligned for whole lengths only.
+    """
+    if coordinates == "align_corners" and axis.n * axis.scale != axis.m:
+        return True
     wide, narrow = (axis.places(coordinates, dtype) for dtype in ("float64", "float32"))
     return not np.array_equal(nearest(wide, rounding), nearest(narrow, rounding))
 

@@ -2,32 +2,28 @@
 
 from math import prod
 
-import numpy as np
-
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.operators.conv import spatial
 from cgraph.ir.graph import Node
+from cgraph.ops.fold import fold_axis
 
 
 @operator("Col2Im")
 def col2im(c: Context) -> Node:
-    """Import Col2Im: add blocks ``[n, c * elements, blocks]`` into an image."""
+    """Import Col2Im: add blocks ``[n, c * elements, blocks]`` into an image, one axis after the other."""
     x, image, block = c[0], c.ints(1), c.ints(2)
-    axes, size = len(block), prod(block)
+    axes = len(block)
     stride, dilation = c.attribute("strides", [1] * axes), c.attribute("dilations", [1] * axes)
     pad = c.attribute("pads", [0] * 2 * axes)
     results = [
         (n + pad[i] + pad[axes + i] - (b - 1) * d - 1) // s + 1
         for i, (n, b, d, s) in enumerate(zip(image, block, dilation, stride))
     ]
-    channels = x.shape[1] // size
-    blocks = cg.reshape(x, (x.shape[0], channels * size, *results))
-    c.spend(nbytes=3 * size * size * (channels + 1) * x.dtype.itemsize)
-    one = np.tile(np.eye(size, dtype=x.dtype).reshape(size, 1, *block), (channels, *[1] * (axes + 1)))
-    reach = [(r - 1) * s + (b - 1) * d + 1 for r, s, b, d in zip(results, stride, block, dilation)]
-    extra = [n + pad[i] + pad[axes + i] - r for i, (n, r) in enumerate(zip(image, reach))]
-    return spatial("conv_transpose", blocks)(blocks, one, stride, pad, dilation, channels, extra)
+    c.spend(nodes=3 * sum(max(b, 1) + s for b, s in zip(block, stride)))
+    y = cg.reshape(x, (x.shape[0], x.shape[1] // prod(block), *block, *results))
+    for i, n in enumerate(image):
+        y = fold_axis(y, axes - i, (n, pad[i]), stride[i], dilation[i])
+    return y
 
 
 @operator("MaxUnpool")
