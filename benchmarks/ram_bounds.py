@@ -5,7 +5,8 @@
 For each network: bytes of the arena without a budget, and three bounds of plans whose steps compute whole images: of
 the chosen order, of all orders with the images and permissions of our kernels, and of all orders without borders of
 zeros and with depthwise convolutions in place; and the largest image. Then the least arena in bands, and the bound of
-plans that compute whole rows, each once, in any order: with the image outside, and with its rows in the arena.
+plans that compute whole rows, each once, in any order: with the image outside, and with rows of the image that come one
+by one, as from a camera.
 
 Bound of all orders: when a step runs, a set of steps is done that contains all it depends on and none that depends on
 it. The bytes in use are those of values that are done and yet to be read, and of the step's result. The least over all
@@ -248,10 +249,10 @@ def row(name: str) -> str:
     ours, where = bound(steps, range(len(steps)))
     whole, layer = bound(whole_steps(layers), range(1, len(layers)))
     by_rows, limit = bound(*row_steps(layers, 0))
-    with_image, _ = bound(*row_steps(layers, 3 * layers[0].size))
+    camera, _ = bound(*row_steps(layers, 3 * layers[0].size))
     cells = [f"{f.nbytes:,}", f"{f.compiled.lower_bound:,}", f"{ours:,} ({where})", f"{whole:,} ({layer})"]
     cells.append(f"{max(x.nbytes for x in layers[1:]):,}")
-    cells += [f"{least_budget(name):,}", f"{by_rows:,} ({limit})", f"{with_image:,}"]
+    cells += [f"{least_budget(name):,}", f"{by_rows:,} ({limit})", f"{camera:,}"]
     return f"| {name} | {' | '.join(cells)} |"
 
 
@@ -259,7 +260,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Bytes of RAM beside lower bounds")
     parser.add_argument("--networks", default=",".join(PUBLISHED))
     whole = "arena | its order | all orders | in place | largest image"
-    print(f"| network | {whole} | least in bands | rows | rows, image too |")
+    print(f"| network | {whole} | least in bands | rows | camera |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name in parser.parse_args().networks.split(","):
         print(row(name), flush=True)
