@@ -22,6 +22,8 @@ from typing import Any
 from cgraph.kernels.kernel import Call, Kernel, Param, Pointer
 from cgraph.record import Record
 
+NARROW = 4  # bytes of a word where all words of a kernel's calls fit
+
 
 class Words(Record, eq=False):
     """The kind of an argument that is a list.
@@ -30,10 +32,12 @@ class Words(Record, eq=False):
         kinds: kinds of the words of one item
         count: function that returns the number of items from the params and the arguments before the list, by name:
             integers in a call, values in an emitter
+        is_unrolled: the params say the number of items, and emitters read words by numbers that they know
     """
 
     kinds: tuple[str, ...]
     count: Callable[[SimpleNamespace], Any]
+    is_unrolled: bool = False
 
     def size(self, scope: SimpleNamespace) -> Any:
         """Return the number of words of all items."""
@@ -45,8 +49,10 @@ class WordTable(Record, eq=False):
 
     Fields
         constants: the words that are equal in all calls, by number, as int64; floats by their bits
-        places: the first byte of each other word in a table
+        places: the first byte of each other word in a table, up to the lists that a kernel indexes
         width: bytes of a word, 4 or 8; words of 4 bytes are integers and addresses
+
+    The words of those lists, and all that follow them, lie behind, in their order.
     """
 
     constants: Mapping[int, int]
@@ -54,9 +60,15 @@ class WordTable(Record, eq=False):
     width: int
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of one call's table."""
-        return len(self.places) * self.width
+    def first(self) -> int:
+        """The number of the first word that is neither in `constants` nor in `places`."""
+        return len(self.constants) + len(self.places)
+
+    def place(self, number: Any) -> Any:
+        """Return the place in a table of a word that is no constant, in words; of a value, a value."""
+        if isinstance(number, int) and number in self.places:
+            return self.places[number] // self.width
+        return number - self.first + len(self.places)
 
 
 Kind = str | Words
@@ -85,6 +97,18 @@ class Signature(Record, eq=False):
     def lists(self) -> tuple[str, ...]:
         """The names of the arguments that are lists."""
         return tuple(name for name, kind in self.args.items() if isinstance(kind, Words))
+
+    def unrolled_kinds(self, params: Sequence[Param]) -> list[str]:
+        """Return the kinds of the words before the first list that a kernel indexes."""
+        scope, kinds = self.scope(params), []
+        for kind in self.args.values():
+            if isinstance(kind, str):
+                kinds.append(kind)
+            elif kind.is_unrolled:
+                kinds += kind.kinds * kind.count(scope)
+            else:
+                break
+        return kinds
 
     def call(self, params: tuple[Param, ...], tasks: int, chunk: int = 1, /, **args: Any) -> Call:
         """Return a call of the kernel with these params.

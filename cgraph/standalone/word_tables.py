@@ -1,19 +1,18 @@
 """Tables of arguments of an export: words that are equal in all calls of a kernel are constants in its code."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.signature import Words, WordTable
+from cgraph.kernels.signature import NARROW, WordTable
 from cgraph.standalone.program import WORD, ExportProgram, ExportRow, Word
 
-NARROW = 4  # bytes
 LOW, HIGH = -(1 << 31), 1 << 31
 
 
 def word_tables(programs: Sequence[ExportProgram], bits: int) -> tuple[WordTable | None, ...]:
-    """Return the form of the tables of each kernel; None where the kernel reads a list of words.
+    """Return the form of the tables of each kernel; None for one that no row calls.
 
     Parameters
         bits: of an address; with 32, words are narrow where all fit
@@ -25,15 +24,18 @@ def word_tables(programs: Sequence[ExportProgram], bits: int) -> tuple[WordTable
 
 
 def word_table(kernel: Kernel, rows: Sequence[ExportRow], bits: int) -> WordTable | None:
-    """Return the form of the tables of a kernel's calls."""
-    kinds = list(signature_of(kernel.family).args.values())
-    if not rows or any(isinstance(kind, Words) for kind in kinds):
+    """Return the form of the tables of a kernel's calls; None without calls.
+
+    Words before the first list that the kernel indexes are constants where they are equal; all later ones are stored.
+    """
+    if not rows:
         return None
-    columns = list(zip(*(row.words for row in rows), strict=True))
+    count = len(signature_of(kernel.family).unrolled_kinds(kernel.params))
+    columns = list(zip(*(row.words[:count] for row in rows), strict=True))
     constants = {i: x[0] for i, x in enumerate(columns) if isinstance(x[0], int) and len(set(x)) == 1}
-    others = [i for i in range(len(columns)) if i not in constants]
-    is_narrow = bits == 32 and all(kinds[i] != "f8" and all(map(is_short, columns[i])) for i in others)
-    width = NARROW if is_narrow else WORD
+    others = [i for i in range(count) if i not in constants]
+    stored = chain.from_iterable([row.words[i] for i in others] + list(row.words[count:]) for row in rows)
+    width = NARROW if bits == 8 * NARROW and all(map(is_short, stored)) else WORD
     places = accumulate((width for _ in others), initial=0)
     return WordTable(constants, dict(zip(others, places)), width)
 
@@ -47,4 +49,5 @@ def stored_words(row: ExportRow, table: WordTable | None) -> list[tuple[int, Wor
     """Return the words that a row's table holds, with their first bytes."""
     if table is None:
         return [(WORD * i, word) for i, word in enumerate(row.words)]
-    return [(place, row.words[i]) for i, place in table.places.items()]
+    words = [row.words[i] for i in table.places] + list(row.words[table.first :])
+    return [(table.width * i, word) for i, word in enumerate(words)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cgraph.budget.bands.replay_bands import check_rows, end_of, measures, row_nbytes
-from cgraph.budget.bands.row_rings import pull_events
+from cgraph.budget.bands.row_rings import Read, Rows, pull_events
 from cgraph.errors import PlanError
 from cgraph.ir.bands import BandBuffer
 from cgraph.kernels.kernel import Pointer, View, contiguous
@@ -14,15 +14,18 @@ from cgraph.record import replace
 from tests.support.rings import FRAME, SEEDS, acts_of, chain, drawn, drawn_frame, framed, framed_chain, reads_right
 
 
+@pytest.mark.parametrize("overlap", (False, True))
 @pytest.mark.parametrize("rests", (False, True))
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_band_finds_the_rows_that_it_reads(seed, rests):
+def test_every_band_finds_the_rows_that_it_reads(seed, rests, overlap):
     rng = np.random.default_rng(seed)
     values = drawn(rng)
     for most in (1, 2, int(rng.integers(1, 9)), 99):
         bands = [value.band(most if rng.random() < 0.7 else int(rng.integers(1, 9))) for value in values]
-        frame, rooms = drawn_frame(rng, values, pull_events(values, bands), rests)
-        check_rows(values, acts_of(values, frame, rooms), FRAME, frame.nbytes)
+        frame, rooms = drawn_frame(rng, values, pull_events(values, bands), rests, overlap)
+        acts = acts_of(values, frame, rooms)
+        check_rows(values, acts, FRAME, frame.nbytes, slides_overlap=overlap)
+        assert reads_right(values, acts, frame.nbytes, overlap)
 
 
 CHANGES = {
@@ -35,8 +38,9 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("overlap", (False, True))
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_replay_catches(change):
+def test_the_replay_catches(change, overlap):
     """A change may do no harm (a place may be free): most are caught, and no run that reads other rows is accepted.
 
     Each change has a third of the seeds, and two changes share one.
@@ -48,13 +52,13 @@ def test_the_replay_catches(change):
         values = chain(rng)
         events = pull_events(values, [value.band(int(rng.integers(1, 3))) for value in values])
         rooms = [64] * len(events)
-        frame = framed(values, events, rooms, seed % 2 == 0, 1000)
+        frame = framed(values, events, rooms, seed % 2 == 0, 1000, overlap)
         acts = acts_of(values, CHANGES[change](rng, frame), rooms)
-        if reads_right(values, acts, frame.nbytes):
+        if reads_right(values, acts, frame.nbytes, overlap):
             continue
         caught += 1
         with pytest.raises(PlanError):
-            check_rows(values, acts, FRAME, frame.nbytes)
+            check_rows(values, acts, FRAME, frame.nbytes, slides_overlap=overlap)
     assert caught > len(seeds) // 4
 
 
@@ -67,6 +71,19 @@ def test_the_replay_catches_reads_of_other_rows():
     for reads in ((), (replace(lines, first=lines.first - 1),), (fewer,)):
         with pytest.raises(PlanError):
             check_rows(values, [*acts[:at], replace(acts[at], reads=reads), *acts[at + 1 :]], FRAME, frame.nbytes)
+
+
+def test_slides_may_overlap_only_where_one_call_moves_them():
+    """Six rows of a window of seven slide by a row or two."""
+    table = Read(0, tuple(range(12)), tuple(r + 7 for r in range(12)))
+    values = [Rows("x", 18, 64), Rows("y", 12, 64, (table,))]
+    events = pull_events(values, [1, 1])
+    apart, over = (framed(values, events, [0] * len(events), False, 1000, x) for x in (False, True))
+    assert over.nbytes == 7 * 64 < apart.nbytes
+    acts = acts_of(values, over, [0] * len(events))
+    check_rows(values, acts, FRAME, over.nbytes, slides_overlap=True)
+    with pytest.raises(PlanError, match="reads row .* of x, which is not there"):
+        check_rows(values, acts, FRAME, over.nbytes)
 
 
 def test_the_replay_catches_bands_in_another_order_too_few_and_too_low():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.move.calls import copy_calls, fill_calls
+from cgraph.kernels.move.calls import copy_calls, fill_calls, move_calls, moves_in_order
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import strided
@@ -66,6 +66,31 @@ def test_a_fill_writes_the_value_converted(dtype, value):
     out = np.zeros((3, 40, 5), np.dtype(dtype if dtype != "b1" else "bool"))
     run_calls(fill_calls(host_target(), view_of(out), value))
     np.testing.assert_array_equal(out, np.full_like(out, value))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("far", [-2400, -960, -56, -8, 0, 8, 1000, 2400])
+def test_contiguous_elements_move_to_a_place_that_overlaps_theirs(far, target):
+    """Axes may lie in any order, as those of rows in a ring."""
+    target = target_named(target)
+    assert moves_in_order(target)
+    raw = np.arange(900, dtype="i8")
+    x = View(Pointer(raw, 2400), (3, 2, 4, 12), (12 * 8, 4 * 36 * 8, 36 * 8, 8), "i8")
+    out = View(Pointer(raw, 2400 + far), x.shape, x.strides, "i8")
+    calls = move_calls(target, out, x)
+    assert [call.kernel.family for call in calls] == ["move.overlapping" if abs(far) < x.size * 8 else "move.runs"]
+    want = raw.copy()
+    want[300 + far // 8 : 300 + far // 8 + x.size] = raw[300 : 300 + x.size]
+    run_calls(calls, target)
+    np.testing.assert_array_equal(raw, want)
+
+
+def test_overlapping_elements_that_are_not_contiguous_are_not_moved():
+    raw = np.arange(100, dtype="i8")
+    x = View(Pointer(raw), (4, 4), (64, 8), "i8")
+    for out in (View(Pointer(raw, 8), (4, 4), (64, 8), "i8"), View(Pointer(raw, 8), (4, 4), (32, 8), "i8")):
+        with pytest.raises(ValueError, match="overlap: only elements in one order"):
+            move_calls(host_target(), out, x)
 
 
 def test_items_of_another_size_are_refused():

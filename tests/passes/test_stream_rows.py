@@ -18,9 +18,9 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, PlanError
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.kernel import contiguous
+from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.ops.arithmetic import Add
-from cgraph.ops.physical.stream import Stream
+from cgraph.ops.physical.stream import Stream, left_behind
 from cgraph.ops.softmax import Softmax
 from cgraph.record import replace
 from tests.support.bands import longest_regions
@@ -312,3 +312,31 @@ def test_a_region_with_a_wrong_place_is_refused(monkeypatch):
     monkeypatch.setattr(Framed, "frame", wrong)
     with pytest.raises(PlanError):
         cg.compile(y, [x], bands=1)
+
+
+@pytest.mark.parametrize(
+    ("far", "dead"), [(-80, [(100, 80)]), (-8, [(172, 8)]), (0, []), (8, [(100, 8)]), (80, [(100, 80)])]
+)
+def test_a_slide_leaves_bytes_behind_that_its_rows_do_not_cover(far, dead):
+    source, out = (contiguous(Pointer("frame", at), (1, 1, 4, 20), "u1") for at in (100, 100 + far))
+    assert [(view.at.offset, view.size) for view in left_behind(source, out)] == dead
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_slides_that_overlap_give_the_bits_of_the_whole(target):
+    """A window of seven rows keeps six of them."""
+    rng = np.random.default_rng(5)
+    x = cg.Var((1, 16, 24, 10), name="x")
+    wide = cg.relu(cg.conv2d(x, rng.random((64, 16, 1, 1), np.float32)))
+    deep = cg.relu(cg.conv2d(wide, rng.random((64, 1, 7, 7), np.float32), pad=3, groups=64))
+    y = cg.relu(cg.conv2d(deep, rng.random((16, 64, 1, 1), np.float32)))
+    picture = rng.random(x.shape, np.float32)
+    whole = cg.compile(y, [x], engine=CpuEngine(target))
+    with pytest.raises(BudgetError) as refused:
+        cg.compile(y, [x], engine=CpuEngine(target), budget=1)
+    least = int(re.search(r"least budget of this graph is (\d+)", str(refused.value))[1])
+    for threads, poison in ((1, True), (3, False)):
+        function = cg.compile(y, [x], engine=CpuEngine(target, threads, poison), budget=least)
+        families = {kernel.family for kernel in function.program.code.compiled_kernels}
+        assert "move.overlapping" in families
+        np.testing.assert_array_equal(function(picture), whole(picture))

@@ -25,29 +25,40 @@ def words(count: int, **changes) -> list:
 
 
 def test_equal_integers_are_constants_and_addresses_are_not():
-    n = 9
+    n = 13
     arena = Address("arena", 64)
     rows = rows_of(words(n, w2=arena, w4=7), words(n, w2=arena, w4=8))
     table = word_table(COPY, rows, 32)
     assert table.constants == {i: i for i in range(n) if i not in (2, 4)}
-    assert table.places == {2: 0, 4: 4} and (table.width, table.nbytes) == (4, 8)
+    assert table.places == {2: 0, 4: 4} and table.width == 4
     assert stored_words(rows[1], table) == [(0, arena), (4, 8)]
     wide = word_table(COPY, rows, 64)
-    assert wide.places == {2: 0, 4: 8} and (wide.width, wide.nbytes) == (8, 16)
+    assert wide.places == {2: 0, 4: 8} and wide.width == 8
 
 
 def test_words_are_wide_where_an_integer_needs_it():
     for word, width in ((2**31 - 1, 4), (2**31, 8), (-(2**31), 4), (-(2**31) - 1, 8)):
-        assert word_table(COPY, rows_of(words(9), words(9, w3=word)), 32).width == width
+        assert word_table(COPY, rows_of(words(13), words(13, w3=word)), 32).width == width
         assert is_short(word) == (width == 4)
     assert is_short(Moving(Address("arena", 0), 1, 1 << 40))
 
 
-def test_a_kernel_without_calls_or_with_a_list_keeps_words_of_64_bits():
+def test_a_kernel_without_calls_has_no_form_and_words_of_64_bits():
     assert word_table(COPY, [], 32) is None
-    assert word_table(LIST, rows_of([1, 2, 3]), 32) is None
     (row,) = rows_of([5, Address("in:x", 0)])
     assert stored_words(row, None) == [(0, 5), (8, Address("in:x", 0))]
+
+
+def test_words_of_lists_that_a_kernel_indexes_are_all_stored():
+    """A pointwise kernel has six numbers, two words for each array, and axes, whose number differs between calls."""
+    arena, count = Address("arena", 64), 6 + 2 * 2
+    first, second = words(count, w6=arena), words(count, w6=arena, w1=50)
+    rows = rows_of([*first, 1, 2, 3], [*second, 1, 2, 3, 4, 5, 6])
+    table = word_table(LIST, rows, 32)
+    assert set(table.places) == {1, 6} and table.width == 4
+    assert stored_words(rows[0], table) == [(0, 1), (4, arena), (8, 1), (12, 2), (16, 3)]
+    assert [place for place, _ in stored_words(rows[1], table)] == list(range(0, 32, 4))
+    assert word_table(LIST, rows_of([*first, 1, 2, 1 << 31]), 32).width == 8
 
 
 def test_programs_of_several_sizes_share_constants_that_are_equal_in_all():

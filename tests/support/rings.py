@@ -14,14 +14,14 @@ FRAME = "frame"
 SEEDS = range(60)
 
 
-def drawn_frame(rng, values, events, rests) -> tuple[BandBuffer, list[int]]:
+def drawn_frame(rng, values, events, rests, overlap=False) -> tuple[BandBuffer, list[int]]:
     """A frame, and the bytes of workspace of each event."""
     rooms = [int(rng.integers(0, 3)) * 192 for _ in events]
-    return framed(values, events, rooms, rests, 1000), rooms
+    return framed(values, events, rooms, rests, 1000, overlap), rooms
 
 
-def framed(values, events, rooms, rests, work) -> BandBuffer:
-    found = Framed(values, steps_of(values, events, rests), rooms, 64)
+def framed(values, events, rooms, rests, work, overlap=False) -> BandBuffer:
+    found = Framed(values, steps_of(values, events, rests), rooms, 64, overlap)
     found.packing.improve(work)
     return found.frame()
 
@@ -115,8 +115,11 @@ def lines(values, zero, i, first, stop) -> Lines:
     return Lines(i, first, View(at, (1, row // 64, stop - first, 4, 4), (row, 64, row, 16, 4), "f4"))
 
 
-def reads_right(values: list[Rows], acts: list[Act], nbytes: int) -> bool:
-    """Do all bands find their rows? As in the replay, but byte by byte and with nothing but dictionaries."""
+def reads_right(values: list[Rows], acts: list[Act], nbytes: int, overlap: bool = False) -> bool:
+    """Do all bands find their rows? As in the replay, but byte by byte and with nothing but dictionaries.
+
+    `overlap`: slides may overlap the previous place of their rows.
+    """
     holds: dict[int, tuple[int, int]] = {}
     made = [0] * len(values)
     for act in acts:
@@ -133,7 +136,8 @@ def reads_right(values: list[Rows], acts: list[Act], nbytes: int) -> bool:
             range(act.workspace.at.offset, act.workspace.at.offset + act.workspace.size) if act.workspace else ()
         )
         read = {at for x in act.reads for _, at in bytes_of(x)}
-        if room & (read | set(written)) or read & set(written) or any(at < 0 or at >= nbytes for at in written):
+        shared = set() if act.slides and overlap else read & set(written)
+        if room & (read | set(written)) or shared or any(at < 0 or at >= nbytes for at in written):
             return False
         holds |= dict.fromkeys(room) | written
     return made[-1] == values[-1].rows

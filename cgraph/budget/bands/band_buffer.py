@@ -8,12 +8,14 @@ overlaps another one in use. Idle rows may be *parked*: they slide to a slot of 
 the next band needs them. Where bands repeat, rows slide home before the first repetition and after each, and the groups
 that begin there are one group.
 
+A slide may overlap the previous place of its rows where one call moves them (`cgraph.kernels.move.calls.move_calls`):
+their previous bytes are in use up to the step before it.
+
 Source: line buffers with slides; placement by `cgraph.memory.packing`.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from itertools import groupby
+from itertools import groupby, product
 
 from cgraph.budget.bands.repeated_bands import Period
 from cgraph.budget.bands.row_rings import BandStep, Rows, steps_of
@@ -22,42 +24,62 @@ from cgraph.memory.packing import Group, Packing, Slab
 from cgraph.record import replace
 
 WORK = 10_000_000  # maximum number of pairs of groups compared for one band buffer
-WORTH = 0.97  # share of the bytes of the band buffer without parked rows
+WORTH = 0.97  # share of the bytes of the band buffer without parked rows, or without slides that overlap
 
 
 class Framing:
     """Band buffers of a region; a longer search gives smaller ones. Changes.
 
-    Rows are parked where the saving is worth the copies.
+    Rows are parked, and slides overlap, where the saving is worth it.
 
     Parameters
         values: the values of a region; the join is the last
         events: the bands in running order
         workspaces: the workspace of each band, in bytes
         alignment: offsets of rings and workspaces are multiples of it
+        slides_overlap: slides may overlap the previous place of their rows
     """
 
     def __init__(
-        self, values: Sequence[Rows], events: Sequence[Event], workspaces: Sequence[int], alignment: int
+        self,
+        values: Sequence[Rows],
+        events: Sequence[Event],
+        workspaces: Sequence[int],
+        alignment: int,
+        slides_overlap: bool = False,
     ) -> None:
         self.values, self.events, self.workspaces, self.alignment = values, events, workspaces, alignment
-        self.plain = Framed(values, steps_of(values, events, False), workspaces, alignment)
+        self.slides_overlap, self.kinds = slides_overlap, dict[tuple[bool, bool], Framed]()
+        self.plain = self.framed(False, False)
 
-    @cached_property
-    def resting(self) -> "Framed":
-        return Framed(self.values, steps_of(self.values, self.events, True), self.workspaces, self.alignment)
+    def framed(self, overlaps: bool, rests: bool) -> "Framed":
+        """Return the bands in which slides overlap, or rows are parked; cached."""
+        kind = overlaps, rests
+        if kind not in self.kinds:
+            steps = steps_of(self.values, self.events, rests)
+            self.kinds[kind] = Framed(self.values, steps, self.workspaces, self.alignment, overlaps)
+        return self.kinds[kind]
 
     def improve(self, work: int = WORK, enough: int = 0) -> None:
-        """Search until the buffer has at most `enough` bytes, or `work` pairs of groups were compared."""
+        """Search until the buffer has at most `enough` bytes, or `work` pairs of groups of a kind were compared."""
         self.plain.packing.improve(work, enough)
-        if self.plain.nbytes > enough and not self.plain.packing.is_least:
-            self.resting.packing.improve(work, enough)
+        for overlaps, rests in product((False, True)[: 1 + self.slides_overlap], (False, True)):
+            if self.nbytes <= enough:
+                return
+            if rests and self.framed(overlaps, False).packing.is_least:
+                continue
+            packing = self.framed(overlaps, rests).packing
+            if packing.bound < WORTH * self.nbytes:
+                packing.improve(work, enough)
 
     @property
     def best(self) -> "Framed":
-        """Return the smaller of the plans tried so far."""
-        resting = self.__dict__.get("resting", self.plain)
-        return resting if resting.nbytes < self.plain.nbytes * WORTH else self.plain
+        """Return the smallest of the plans tried so far; of nearly equal ones the one with the fewest copies."""
+        best = self.plain
+        for kind in sorted(self.kinds):
+            if self.kinds[kind].nbytes < WORTH * best.nbytes:
+                best = self.kinds[kind]
+        return best
 
     @property
     def nbytes(self) -> int:
@@ -70,10 +92,15 @@ class Framed:
     """
 
     def __init__(
-        self, values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int], alignment: int
+        self,
+        values: Sequence[Rows],
+        steps: Sequence[BandStep],
+        workspaces: Sequence[int],
+        alignment: int,
+        slides_overlap: bool = False,
     ) -> None:
         self.values, self.steps = values, steps
-        groups, self.ring_of, self.room_of = groups_of(values, steps, workspaces)
+        groups, self.ring_of, self.room_of = groups_of(values, steps, workspaces, slides_overlap)
         self.packing = Packing(groups, alignment)
 
     @property
@@ -117,16 +144,16 @@ def loop_frame(
 
 
 def groups_of(
-    values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int]
+    values: Sequence[Rows], steps: Sequence[BandStep], workspaces: Sequence[int], slides_overlap: bool = False
 ) -> tuple[list[Group], list[tuple[int, int]], list[int]]:
     """Return all groups; for each step the group of its ring with the row at its front, and the group of its workspace
-    or -1.
+    or -1. If `slides_overlap`, the rows that a slide reads are in use up to the step before it.
     """
     groups, rooms, join = _Groups(values), iter(workspaces), len(values) - 1
     for t, step in enumerate(steps):
         i, first, stop = step.event.value, step.event.first, step.event.stop
         if step.slides:
-            groups.rings[i].read(first, stop, t)
+            groups.rings[i].read(first, stop, t - slides_overlap)
         if step.anew:
             groups.ended(i)
             groups.rings[i].begin(first, step.home)

@@ -20,6 +20,7 @@ from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import at_origins
 from cgraph.kernels.kernel import Pointer, contiguous
+from cgraph.kernels.move.calls import moves_in_order
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.layout import Layout, owner_of, producers_of
@@ -75,7 +76,8 @@ def check_stream(node: Node, target: Target) -> None:
     room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
     turns, values = (0,) if loop is None else loop.checked_turns, values_of(node)
     acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
-    check_rows(values if loop is None else shorten(values, loop, len(turns)), acts, frame, op.frame.nbytes, fork)
+    values = values if loop is None else shorten(values, loop, len(turns))
+    check_rows(values, acts, frame, op.frame.nbytes, fork, moves_in_order(target))
 
 
 def values_of(node: Node) -> list[Rows]:

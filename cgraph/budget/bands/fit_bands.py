@@ -7,6 +7,7 @@ from cgraph.budget.bands.regions import PIXELS, Region, Search
 from cgraph.budget.bands.streamed_bands import Fed
 from cgraph.budget.bands.streamed_rows import region_of
 from cgraph.budget.planner import Planner
+from cgraph.kernels.move.calls import moves_in_order
 from cgraph.memory.smallest import Candidate, Choice, smaller
 from cgraph.record import replace
 
@@ -66,7 +67,7 @@ def search_of(whole: Choice, pixels: int | None, planner: Planner) -> Search:
     stages = stages_of(whole[0].layout, planner.facts.target)
     if not planner.is_auto:
         stages = [replace(stage, by_rows=False) for stage in stages]
-    return Search(stages, planner.alignment, sizes)
+    return Search(stages, planner.alignment, sizes, moves_in_order(planner.facts.target))
 
 
 def regional(candidate: Candidate, regions: Sequence[Region], planner: Planner) -> list[Candidate]:

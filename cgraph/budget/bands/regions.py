@@ -95,10 +95,13 @@ class Search:
         stages: its steps
         alignment: offsets of rings and values are multiples of it
         pixels: band sizes to try, falling
+        slides_overlap: slides may overlap the previous place of their rows
     """
 
-    def __init__(self, stages: Sequence[Stage], alignment: int, pixels: Sequence[int] = PIXELS) -> None:
-        self.stages, self.alignment, self.pixels = stages, alignment, pixels
+    def __init__(
+        self, stages: Sequence[Stage], alignment: int, pixels: Sequence[int] = PIXELS, slides_overlap: bool = False
+    ) -> None:
+        self.stages, self.alignment, self.pixels, self.slides_overlap = stages, alignment, pixels, slides_overlap
         self.workspaces: dict[tuple[int, int, int], int] = {}
         self.framings: dict[int, Framing] = {}
         self.chains_lose = True
@@ -254,7 +257,7 @@ class Search:
         values = self.values(steps)
         events = pull_events(values, self.bands(values, steps, pixels))
         workspaces = [self.workspace(steps[event.value], event) for event in events]
-        return Framing(values, events, workspaces, self.alignment)
+        return Framing(values, events, workspaces, self.alignment, self.slides_overlap)
 
     def plan(self, choice: RegionChoice, work: int, most: int) -> None:
         """Plan the band buffer of a region, unless it needs more than `most` bytes or the search more than `work`.

@@ -21,7 +21,12 @@ MOST_ROWS = 1 << 32
 
 
 def check_rows(
-    values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int, fork: Lines | None = None
+    values: Sequence[Rows],
+    acts: Sequence[Act],
+    frame: object,
+    nbytes: int,
+    fork: Lines | None = None,
+    slides_overlap: bool = False,
 ) -> None:
     """Raise PlanError unless every band reads exactly the rows that it should, and every row of the join is computed
     once.
@@ -32,10 +37,11 @@ def check_rows(
         frame: base of the addresses in the band buffer
         nbytes: bytes of the band buffer
         fork: all rows of the operand that the join overwrites, if any
+        slides_overlap: slides may overlap the previous place of their rows
     Raises
         PlanError: the first fault
     """
-    replay = _Replay(values, acts, frame, nbytes, fork)
+    replay = _Replay(values, acts, frame, nbytes, fork, slides_overlap)
     for act in acts:
         replay.run(act)
     rows = replay.counts[len(values) - 1]
@@ -55,9 +61,15 @@ class _Replay:
     """
 
     def __init__(
-        self, values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int, fork: Lines | None
+        self,
+        values: Sequence[Rows],
+        acts: Sequence[Act],
+        frame: object,
+        nbytes: int,
+        fork: Lines | None,
+        slides_overlap: bool,
     ) -> None:
-        self.values, self.frame = values, frame
+        self.values, self.frame, self.slides_overlap = values, frame, slides_overlap
         self.sizes = {id(frame): nbytes}
         if fork:
             shared = [fork.view, *(x.view for act in acts for x in (act.out, *act.reads))]
@@ -97,6 +109,8 @@ class _Replay:
                 raise PlanError(f"the workspace of {self.name(act.out)} lies in its rows")
         if self.is_known(act.out):
             self.write(act.out)
+        if act.slides and self.slides_overlap:
+            return
         for lines in act.reads:  # nothing was overwritten before it was read
             self.require(act, lines)
 

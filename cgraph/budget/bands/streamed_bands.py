@@ -15,6 +15,7 @@ from cgraph.budget.bands.row_rings import Rows, pull_events
 from cgraph.ir.bands import BandBuffer, Event
 from cgraph.ir.cut import ROWS
 from cgraph.kernels.kernel import Callback, Pointer, contiguous
+from cgraph.kernels.move.calls import moves_in_order
 from cgraph.kernels.target import Target
 from cgraph.memory.layout import Layout
 from cgraph.ops.physical.ports import RowSink
@@ -46,7 +47,8 @@ class Fed:
             if self.comes_again(frame):
                 return frame
         events = pull_events(self.values, bands)
-        framing = Framing(self.values, events, [self.nbytes(event) for event in events], self.alignment)
+        rooms = [self.nbytes(event) for event in events]
+        framing = Framing(self.values, events, rooms, self.alignment, moves_in_order(self.target))
         framing.improve()
         return framing.best.frame()
 

@@ -18,7 +18,8 @@ from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.rounding import ROUNDINGS, round_by_sums
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
-from cgraph.kernels.signature import Words, WordTable
+from cgraph.kernels.llvm.word_list import WordList
+from cgraph.kernels.signature import NARROW, Words, WordTable
 from cgraph.kernels.target import Target
 
 INDEX, VOID, POINTER = ir.IntType(64), ir.VOID, ir.POINTER
@@ -68,7 +69,7 @@ class Builder:
         scope, args = SimpleNamespace(**vars(params)), SimpleNamespace()
         at: Any = 0
         for name, kind in signature.args.items():
-            value = self.words + at if isinstance(kind, Words) else self.word(at, kind, params)
+            value = self.word_list(at) if isinstance(kind, Words) else self.word(at, kind, params)
             at = at + (kind.size(scope) if isinstance(kind, Words) else 1)
             setattr(scope, name, value)
             setattr(args, name, value)
@@ -89,12 +90,20 @@ class Builder:
     def load_word(self, at: Any) -> Val:
         """Return the argument with a number, as int64."""
         table = self.word_table
-        if table is None:
-            return (self.words + at).load()
-        if at in table.constants:
+        if table is not None and isinstance(at, int) and at in table.constants:
             return self.const(table.constants[at], "i8")
-        dtype = "i4" if table.width == 4 else "i8"
-        return self.cast((self.words.as_dtype(dtype) + table.places[at] // table.width).load(), "i8")
+        return self.cast(self.word_address(at).load(), "i8")
+
+    def word_address(self, at: Any) -> Ptr:
+        """Return the address of the argument with a number, which is no constant."""
+        table = self.word_table
+        if table is None:
+            return self.words + at
+        return self.words.as_dtype("i4" if table.width == NARROW else "i8") + table.place(at)
+
+    def word_list(self, at: Any) -> Ptr:
+        """Return the list of words from the one with a number on."""
+        return self.words + at if self.word_table is None else WordList(self, at)
 
     def number(self, name: str) -> Val:
         """Return a numeric argument, loaded here instead of at the beginning; no list precedes it."""

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.kernel import Call, Param, Pointer, View
-from cgraph.kernels.move.signature import BACKWARD, FILLS, RUNS, STRIDED, TILES
+from cgraph.kernels.move.signature import BACKWARD, FILLS, OVERLAPPING, RUNS, STRIDED, TILES
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import ascending, axis_table, broadcast, merge_axes, outer_table, permute_axes
@@ -59,6 +59,25 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
             return [run_call(BACKWARD, (itemsize,), {"out": out, "x": x}, each, each)]
     out, x = longest_last(out, x)
     return [run_call(STRIDED, (itemsize,), {"out": out, "x": x}, STRIDED_BLOCK, each)]
+
+
+def moves_in_order(target: Target) -> bool:
+    """Return True if `move_calls` may move bytes to a place that overlaps them."""
+    return not target.has_blocks
+
+
+def move_calls(target: Target, out: View, x: View) -> list[Call]:
+    """Move `x` to `out`, which may overlap it; both have one layout.
+
+    Raises
+        ValueError: they overlap, and their elements do not lie one after the other or not in the same order
+    """
+    nbytes = x.size * x.itemsize
+    if abs(out.at.offset - x.at.offset) >= nbytes or out.at.base is not x.at.base:
+        return copy_calls(target, out, x)
+    if (out.shape, out.strides) != (x.shape, x.strides) or not memory_order(x)[0].is_contiguous:
+        raise ValueError(f"{x} and {out} overlap: only elements in one order, one after the other, can be moved")
+    return [OVERLAPPING.call((), 1, out=out.at, x=x.at, nbytes=nbytes)]
 
 
 def fill_calls(target: Target, out: View, value: int | float | bool) -> list[Call]:

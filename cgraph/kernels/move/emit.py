@@ -60,6 +60,12 @@ def runs(k: Builder, itemsize: int, stream: bool):
         finish_stream(k)
 
 
+def overlapping(k: Builder):
+    """Copy contiguous bytes to a place that may overlap them. Task: all bytes."""
+    a = k.args()
+    k.move_bytes(a.out, a.x, a.nbytes)
+
+
 def fills(k: Builder, itemsize: int, stream: bool):
     """Fill runs with one item of `x` each. Task: some rows, one block of columns."""
     dtype = f"u{itemsize}"

@@ -8,6 +8,9 @@ FILLS = run("move.fills", ("itemsize", "stream"), ("out", "x"))
 BACKWARD = run("move.backward", ("itemsize",), ("out", "x"))
 STRIDED = run("move.strided", ("itemsize",), ("out", "x"))
 
+# contiguous bytes, which may overlap; one task
+OVERLAPPING = Signature("move.overlapping", (), {"out": "u1*", "x": "u1*", "nbytes": "i8"})
+
 TILES = Signature(
     "move.tiles",
     ("itemsize", "lanes"),

@@ -3,10 +3,12 @@
 from cgraph.kernels.signature import Args, Signature, Words
 from cgraph.kernels.walk.signature import axes, operands_and_outputs, streams
 
+PART_STEPS = Words(("i8",), lambda values: len(values.outs), is_unrolled=True)
+
 # part_steps: bytes between the results of one part and those of the next, per output; kept_axes have all arrays,
 # reduced_axes only the operands
 TAIL: Args = {
-    "kept_rank": "i8", "reduced_rank": "i8", "part_steps": Words(("i8",), lambda values: len(values.outs)),
+    "kept_rank": "i8", "reduced_rank": "i8", "part_steps": PART_STEPS,
     "streams": streams(operands_and_outputs), "kept_axes": axes("kept_rank", operands_and_outputs),
     "reduced_axes": axes("reduced_rank", lambda values: len(values.ins)),
 }  # fmt: skip

@@ -83,7 +83,7 @@ def add_weighted(k: Builder, x: Val, weight: Val, total: Val) -> Val:
 def images_at(entry: Ptr) -> SimpleNamespace:
     """Return the images of one size, whose words begin at `entry`."""
     dtypes = {name: "f8" if kind == "f8" else "i8" for name, kind in IMAGES.items()}
-    return SimpleNamespace(**{name: entry.as_dtype(d).load(i) for i, (name, d) in enumerate(dtypes.items())})
+    return SimpleNamespace(**{name: entry.k.bits(entry.load(i), d) for i, (name, d) in enumerate(dtypes.items())})
 
 
 @contextmanager

@@ -12,7 +12,7 @@ def arguments(arrays: Count) -> Args:
         # of a row; elements of the border before and after a line, and the address of their value
         "columns": "i8", "last_columns": "i8", "before": "i8", "behind": "i8", "border": "address",
         "slots": "address", "slot_nbytes": "i8", "line_nbytes": "i8",
-        "streams": streams(arrays), "row_steps": Words(("i8",), arrays),
+        "streams": streams(arrays), "row_steps": Words(("i8",), arrays, is_unrolled=True),
         # the axes of the lines of a row, outermost first, and those outside the swept axis
         "inner": axes("inner_rank", arrays), "outer_rank": "i8",
         "outer": axes("outer_rank", arrays),

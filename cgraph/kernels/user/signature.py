@@ -20,7 +20,7 @@ TASKS = Signature(
     "user.tasks",
     ("function", "dtypes", "ranks"),
     {
-        "arrays": Words(("address",), lambda values: len(values.dtypes)),
-        "extents": Words(("i8",), lambda values: sum(values.ranks)),
+        "arrays": Words(("address",), lambda values: len(values.dtypes), is_unrolled=True),
+        "extents": Words(("i8",), lambda values: sum(values.ranks), is_unrolled=True),
     },
 )

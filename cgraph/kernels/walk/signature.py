@@ -20,7 +20,7 @@ def axes(rank: str | Count, arrays: Count) -> Words:
 
 def streams(arrays: Count) -> Words:
     """Return arrays that are read or written along a row: address, and bytes from one column to the next."""
-    return Words(("address", "i8"), arrays)
+    return Words(("address", "i8"), arrays, is_unrolled=True)
 
 
 def operands_and_outputs(values: SimpleNamespace) -> int:

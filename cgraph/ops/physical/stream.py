@@ -12,7 +12,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Part, Work
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
-from cgraph.kernels.move.calls import copy_calls, part
+from cgraph.kernels.move.calls import move_calls, part
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import by_rows
 from cgraph.record import Record
@@ -64,7 +64,7 @@ class Act(Record, eq=False):
 
     def dead(self) -> list[View]:
         """Return the bytes that are not read afterwards: the workspace and, after a slide, the previous place."""
-        moved = [self.reads[0].view] if self.slides else []
+        moved = left_behind(self.reads[0].view, self.out.view) if self.slides else []
         return [bytes_of(view) for view in (self.workspace, *moved) if view is not None]
 
 
@@ -180,7 +180,7 @@ class _Run:
         """Return the slide of rows from their previous place."""
         source = self.lines(move.event.value, move.event.first, move.event.stop)
         out = self.begin(move)
-        return Act(out, (source,), None, True, partial(copy_calls, self.target, out.view, source.view))
+        return Act(out, (source,), None, True, partial(move_calls, self.target, out.view, source.view))
 
     def band(self, move: Move, left_out: int = 0) -> Act:
         """Return one band over views of its rows, which are numbered without those of omitted turns."""
@@ -201,6 +201,14 @@ class _Run:
         work = cut.band(first, stop).work(self.target, *specs)
         room = contiguous(self.frame + move.workspace, (work.nbytes,), "u1") if work.nbytes else None
         return Act(out, tuple(lines), room, False, partial(work.placed, out.view, tuple(views), room))
+
+
+def left_behind(source: View, out: View) -> list[View]:
+    """Return the bytes of rows that lie one after the other, without those that they cover at their new place."""
+    far, nbytes = out.at.offset - source.at.offset, source.size * source.itemsize
+    if abs(far) >= nbytes:
+        return [source]
+    return [contiguous(source.at if far > 0 else out.at + nbytes, (abs(far),), "u1")] if far else []
 
 
 def bytes_of(view: View) -> View:
