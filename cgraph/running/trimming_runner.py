@@ -68,7 +68,7 @@ class Trimming(Runner):
             return super()._value(x, value)
         return self.trims.strings.strings(x, value)
 
-    def _rooms(self, out: Sequence[np.ndarray] | None) -> None:
+    def _arrays_for(self, out: Sequence[np.ndarray] | None) -> None:
         """Refuse `out`: the lengths are unknown before the run."""
         if out is not None:
             raise InputError("out= is not supported for results of dynamic length. Call the function without out=")
