@@ -1,4 +1,4 @@
-"""The watch over a simulated GPU's memory finds a race at the access that makes it, against the list of all accesses."""
+"""The watch over a simulated GPU's memory finds a race at the access that makes it: against all accesses so far."""
 
 import numpy as np
 import pytest
