@@ -1,5 +1,7 @@
 """Convolutions on tile registers: every window, tail and layout against NumPy's formula, all bits, in any order."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -267,3 +269,24 @@ def test_plain_images_are_rounded_to_pixels_of_four_channels(c, name, order):
     np.testing.assert_array_equal(out.plain()[:, :c], floats_of(bfloat16_bits(numbers)))
     np.testing.assert_array_equal(out.plain()[:, c:], 0)
     np.testing.assert_array_equal(out.frame(), frame)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (5, 4), (7, 7), (2, 9)], ids=str)
+def test_a_halo_is_what_steps_read_beyond_an_image_and_no_more(kernel, plain, dtype):
+    for (h, w), stride, pad in product([(7, 9), (9, 20)], [1, 2, 3], [(0, 0, 0, 0), (1, 2, 1, 2)]):
+        if h + 2 * pad[0] < kernel[0] or w + 2 * pad[1] < kernel[1]:
+            continue
+        layer = TileLayer(
+            ConvShape(3, h, w, 8, tiles_on("host"), Window(kernel, (stride, stride), pad), 1, plain, dtype)
+        )
+        rows, columns = layer.shape.result
+        read = {
+            (i * stride + row, j * stride + column + tap)
+            for i, j in ((rows - 1, columns - 1), (0, 0))
+            for _, row, column in layer.steps
+            for tap in range(layer.taps)
+        }
+        bottom, right = (1 + max(at) - pad[axis] - n for axis, (at, n) in enumerate(zip(zip(*read), (h, w))))
+        assert layer.halo == (*pad[:2], max(bottom, 0), max(right, 0))
