@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, leaky
 from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.conv8.calls import ByteWeights, Result
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.tile_conv.calls import (
     PIXEL,
@@ -18,6 +19,7 @@ from cgraph.kernels.tile_conv.calls import (
     pixel_tiles,
     round_pixels_calls,
     suits_tile_conv,
+    tile_conv8_calls,
     tile_conv_calls,
     tiles_of_image,
     tiles_of_rows,
@@ -28,12 +30,14 @@ from cgraph.kernels.tile_products.calls import pack_columns, unpack_tiles
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tiles import PADS, PAIRS, bfloat16_bits, floats_of, layer_sizes, patch_products
 
 every_target = pytest.mark.parametrize("name", TILES)
 SAME = (1, 1, 1, 1)
+BYTES = Result("u1", 120)
 
 
 class Images:
@@ -229,6 +233,15 @@ def test_a_narrow_halo_is_refused():
     x = Images(np.zeros((1, 33, 7, 9)), CHANNELS, "V2", (1, 0, 1, 1))
     with pytest.raises(ValueError, match=r"a halo of \(1, 0, 1, 1\) is narrower than \(1, 1, 1, 1\)"):
         tile_conv_calls(case.layer, case.out.view, x.view, Pointer(case.filters), Epilogue())
+
+
+def test_no_images_need_no_call():
+    case = Case(*LAYERS["three"], tiles_on("host"))
+    for sizes in ({"n": 0}, {"h": 0}, {"w": 0}):
+        out = replace(case.out.view, **sizes)
+        calls = tile_conv_calls(case.layer, out, case.x.view, Pointer(case.filters), Epilogue())
+        bytes_ = tile_conv8_calls(case.layer, out, case.x.view, ByteWeights(*[Pointer(case.filters)] * 3), BYTES, None)
+        assert calls.calls == bytes_.calls == ()
 
 
 def test_layers_of_few_pixels_channels_or_of_groups_use_no_tiles():
