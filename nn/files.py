@@ -6,7 +6,7 @@ from pathlib import Path
 from cgraph.system.files import SUFFIX
 
 
-def remove_others(folder: Path, names: str, keep: str = "") -> None:
+def remove_others(folder: Path, names: str, keep: str) -> None:
     """Remove the files in `folder` whose names match a pattern, and temporary files of killed writers.
 
     Parameters

@@ -1,5 +1,6 @@
 """Matrix products with 4-bit weights that have a scale and a zero point for each block along k."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -50,15 +51,16 @@ class BlockMatmul(Op):
         return Spec((*x.shape[:-1], y.shape[0]), x.dtype)
 
     def meaning(self, x, y, scales, zeros):
-        numbers = np.stack([y & 15, y >> 4], -1).reshape(*y.shape[:2], -1).astype("float32")
+        n, blocks, half = y.shape
+        numbers = np.stack([y & 15, y >> 4], -1).reshape(n, blocks, 2 * half).astype("float32")
         floats = (numbers - zeros[..., None]) * scales[..., None]
-        return np.matmul(x, floats.reshape(len(y), -1)[:, : x.shape[-1]].T)
+        return np.matmul(x, floats.reshape(n, blocks * 2 * half)[:, : x.shape[-1]].T)
 
     def multiply_adds(self, x: Spec, y: Spec, *rest: Spec) -> int:
         return x.size * y.shape[0]
 
     def work(self, target: Target, x: Spec, y: Spec, scales: Spec, zeros: Spec) -> Work:
-        rows = x.size // max(x.shape[-1], 1)
+        rows = prod(x.shape[:-1])
 
         def calls(out: View, x: View, y: View, scales: View, zeros: View, workspace: View | None = None) -> list[Call]:
             left, matrix = x.with_shape(rows, x.shape[-1]), out.with_shape(rows, y.shape[0])

@@ -171,7 +171,7 @@ def example(program: ExportProgram, layout: MemoryLayout, has_threads: bool = Fa
     return example_of_all([program], layout, has_threads)
 
 
-def example_of_all(programs: Sequence[ExportProgram], layout: MemoryLayout, has_threads: bool = False) -> str:
+def example_of_all(programs: Sequence[ExportProgram], layout: MemoryLayout, has_threads: bool) -> str:
     """Return a program that fills the inputs of each run, runs it once and prints the first numbers of each output."""
     name = programs[0].interface.prefix
     text = [f'#include "{name}.h"', "#include <stdio.h>", ""]

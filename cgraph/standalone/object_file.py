@@ -95,7 +95,7 @@ def object_file(
     target: Target,
     form: str,
     has_state: bool,
-    tables: Sequence[WordTable | None] = (),
+    tables: Sequence[WordTable | None],
 ) -> ExportObject:
     """Return the object file of kernels, constants and an entry.
 

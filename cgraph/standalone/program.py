@@ -171,7 +171,7 @@ def export_programs(
     functions: Sequence[Runner],
     interfaces: Sequence[Interface],
     suffixes: Sequence[str],
-    keeps_start: bool = False,
+    keeps_start: bool,
     alignment: int = VECTOR,
 ) -> tuple[ExportProgram, ...]:
     """Return the programs of functions for one object file. All have the same kernels, constants, labels and state.

@@ -157,3 +157,29 @@ def test_which_arrays_are_alive_is_part_of_the_structure():
     del first, _
     np.testing.assert_array_equal(last, (np.arange(6.0) + 2) * 3 - 5)
     np.testing.assert_array_equal(second, (np.arange(6.0) + 2) * 3)
+
+
+@pytest.mark.parametrize("is_computed", [False, True])
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (2, 3), (2, 3, 4)], ids=str)
+def test_attributes_are_those_of_the_value_before_and_after_it_is_computed(shape, is_computed):
+    value = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    x = xp.asarray(value) + 1
+    if is_computed:
+        x = xp.asarray(x.value)
+    want = value + 1
+    for name in ("dtype", "shape", "ndim", "size"):
+        assert getattr(x, name) == getattr(want, name), name
+        assert type(getattr(x, name)) is type(getattr(want, name)), name
+    for name in ("T", "mT") if len(shape) >= 2 else ():
+        if name == "mT" or len(shape) == 2:
+            np.testing.assert_array_equal(getattr(x, name).value, getattr(want, name), strict=True)
+    assert x.device == "cpu" and x.to_device("cpu") is x
+    assert repr(x) == f"Array({np.array2string(want, separator=', ')}, dtype=float32)"
+    if shape:
+        assert len(x) == shape[0]
+    else:
+        with pytest.raises(TypeError):
+            len(x)
+    for device, stream in (("gpu", None), ("cpu", 1)):
+        with pytest.raises(ValueError, match="Use device='cpu'"):
+            x.to_device(device, stream=stream)

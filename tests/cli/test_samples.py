@@ -37,6 +37,8 @@ def test_files_that_do_not_fit_are_refused(tmp_path):
     np.savez(tmp_path / "b.npz", x=np.ones((4, 3)), scale=np.ones(()))
     with pytest.raises(FormatError, match="1 and 2 runs"):
         runs_in(tmp_path / "b.npz", arguments(tmp_path), [X, SCALE], {})
+    with pytest.raises(FormatError, match="has no array for the input third. Add one"):
+        runs_in(tmp_path / "b.npz", arguments(tmp_path), [X, SCALE, cg.Var((2, 3), name="third")], {})
     with pytest.raises(FormatError, match="every input has its value"):
         runs_in(tmp_path / "b.npz", arguments(tmp_path), [X], {"x": np.ones((2, 3))})
 

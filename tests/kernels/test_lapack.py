@@ -12,7 +12,12 @@ import cgraph.kernels.store as store_module
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.code_image import UnknownCode
+from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.lapack.calls import MOST_GROUPS
+from cgraph.record import replace
+from cgraph.system.alignment import aligned as round_up
+from tests.support.images import aligned
+from tests.support.kernels import run_calls, view_of
 from tests.support.saved import Case, same_in_a_fresh_process
 from tests.support.tolerance import assert_near
 
@@ -243,3 +248,44 @@ assert (scipy.linalg.cython_lapack.__pyx_capi__ and scipy.linalg.inv(np.eye(9)) 
 def test_a_package_that_is_imported_after_its_module_is_whole():
     run = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+
+
+JOBS = {
+    "solve": lapack_calls.solve_job,
+    "solve of columns": lambda dtype, shape: lapack_calls.solve_job(dtype, shape, 3),
+    "determinant": lambda dtype, shape: lapack_calls.determinant_job(dtype, shape, True),
+    "cholesky": lapack_calls.cholesky_job,
+    "eigh": lambda dtype, shape: lapack_calls.eigh_job(dtype, shape, False),
+    "eig": lapack_calls.eig_job,
+    "qr": lambda dtype, shape: lapack_calls.qr_job(dtype, shape, min(shape)),
+    "qr of all columns": lambda dtype, shape: lapack_calls.qr_job(dtype, shape, shape[0]),
+    "svd": lambda dtype, shape: lapack_calls.svd_job(dtype, shape, False),
+    "svd of all columns": lambda dtype, shape: lapack_calls.svd_job(dtype, shape, True),
+    "singular values": lapack_calls.singular_values_job,
+    "tall svd": lapack_calls.tall_svd_job,
+}
+SQUARE = ("solve", "solve of columns", "determinant", "cholesky", "eigh", "eig")
+OBLONG = [(9, 9), (20, 5), (52, 30), (30, 52), (5, 20)]  # LAPACK's ways of a decomposition depend on the ratio of sides
+GUARD, BYTE = 4096, 0xA5
+
+
+def shapes_of(name):
+    return [(9, 9)] if name in SQUARE else [s for s in OBLONG if s[0] > s[1]] if name == "tall svd" else OBLONG
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize("name", JOBS)
+def test_nothing_is_written_behind_a_room(name, dtype):
+    """Each room is the last one in turn, with bytes behind it."""
+    for shape in shapes_of(name):
+        job = JOBS[name](dtype, shape)
+        n = max(shape)
+        a = positive_definite((n, n), {"f8": "float64", "c16": "complex128"}[dtype])[: shape[0], : shape[1]].copy()
+        for room, nbytes in job.rooms.items():
+            rooms = {k: v for k, v in job.rooms.items() if k != room} | {room: nbytes}
+            each = replace(job, rooms=rooms)
+            held = aligned(each.nbytes + GUARD)
+            held[:] = BYTE
+            views = [view_of(a if x in ("a", "b") else np.empty((n, n, 2), "c16")) for x in each.views]
+            run_calls(each.calls(views, contiguous(Pointer(held), held.shape, "u1")))
+            assert (held[each.nbytes - round_up(nbytes) + nbytes :] == BYTE).all(), (shape, room)

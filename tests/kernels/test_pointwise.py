@@ -182,6 +182,15 @@ def test_each_result_has_the_dtype_of_its_instruction_and_one_shape(number, shap
         calls()
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_each_operand_has_the_dtype_that_the_program_loads(number):
+    program = traced(lambda m, x, y: x + y, "f4", "f4")
+    operands = [np.zeros((3, 4), "f4"), np.zeros((3, 4), "f4")]
+    operands[number] = operands[number].astype("f8")
+    with pytest.raises(ValueError, match=f"operand {number} is f8, the program reads f4. Cast it first"):
+        pointwise_calls(host_target(), program, view_of(np.zeros((3, 4), "f4")), *map(view_of, operands))
+
+
 def test_no_elements_need_no_call():
     out = np.empty((3, 0), "f4")
     assert pointwise_calls(host_target(), traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(out)) == []

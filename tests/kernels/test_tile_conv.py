@@ -1,5 +1,7 @@
 """Convolutions on tile registers: every window, tail and layout against NumPy's formula, all bits, in any order."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, leaky
 from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.conv8.calls import ByteWeights, Result
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.tile_conv.calls import (
     PIXEL,
@@ -16,6 +19,7 @@ from cgraph.kernels.tile_conv.calls import (
     pixel_tiles,
     round_pixels_calls,
     suits_tile_conv,
+    tile_conv8_calls,
     tile_conv_calls,
     tiles_of_image,
     tiles_of_rows,
@@ -26,12 +30,14 @@ from cgraph.kernels.tile_products.calls import pack_columns, unpack_tiles
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tiles import PADS, PAIRS, bfloat16_bits, floats_of, layer_sizes, patch_products
 
 every_target = pytest.mark.parametrize("name", TILES)
 SAME = (1, 1, 1, 1)
+BYTES = Result("u1", 120)
 
 
 class Images:
@@ -229,6 +235,15 @@ def test_a_narrow_halo_is_refused():
         tile_conv_calls(case.layer, case.out.view, x.view, Pointer(case.filters), Epilogue())
 
 
+def test_no_images_need_no_call():
+    case = Case(*LAYERS["three"], tiles_on("host"))
+    for sizes in ({"n": 0}, {"h": 0}, {"w": 0}):
+        out = replace(case.out.view, **sizes)
+        calls = tile_conv_calls(case.layer, out, case.x.view, Pointer(case.filters), Epilogue())
+        bytes_ = tile_conv8_calls(case.layer, out, case.x.view, ByteWeights(*[Pointer(case.filters)] * 3), BYTES, None)
+        assert calls.calls == bytes_.calls == ()
+
+
 def test_layers_of_few_pixels_channels_or_of_groups_use_no_tiles():
     target = tiles_on("host")
     suits = lambda *size, **more: suits_tile_conv(ConvShape(*size, target, **more))  # noqa: E731
@@ -267,3 +282,24 @@ def test_plain_images_are_rounded_to_pixels_of_four_channels(c, name, order):
     np.testing.assert_array_equal(out.plain()[:, :c], floats_of(bfloat16_bits(numbers)))
     np.testing.assert_array_equal(out.plain()[:, c:], 0)
     np.testing.assert_array_equal(out.frame(), frame)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "u1"])
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("kernel", [(1, 1), (3, 3), (5, 4), (7, 7), (2, 9)], ids=str)
+def test_a_halo_is_what_steps_read_beyond_an_image_and_no_more(kernel, plain, dtype):
+    for (h, w), stride, pad in product([(7, 9), (9, 20)], [1, 2, 3], [(0, 0, 0, 0), (1, 2, 1, 2)]):
+        if h + 2 * pad[0] < kernel[0] or w + 2 * pad[1] < kernel[1]:
+            continue
+        layer = TileLayer(
+            ConvShape(3, h, w, 8, tiles_on("host"), Window(kernel, (stride, stride), pad), 1, plain, dtype)
+        )
+        rows, columns = layer.shape.result
+        read = {
+            (i * stride + row, j * stride + column + tap)
+            for i, j in ((rows - 1, columns - 1), (0, 0))
+            for _, row, column in layer.steps
+            for tap in range(layer.taps)
+        }
+        bottom, right = (1 + max(at) - pad[axis] - n for axis, (at, n) in enumerate(zip(zip(*read), (h, w))))
+        assert layer.halo == (*pad[:2], max(bottom, 0), max(right, 0))

@@ -64,6 +64,9 @@ def test_a_thread_reads_so_many_batches_ahead_and_none_after_the_last_step(prefe
         np.testing.assert_array_equal(reader.at(step)[0], data.at(step)[0])
     assert len(read) == 5 + 4  # those of data.at, too
     reader.close()
+    assert not any(thread.name.startswith("batches") for thread in threading.enumerate()), "the reader still lives"
+    with pytest.raises(StopIteration):
+        reader.at(5)
 
 
 def test_a_reader_begins_anew_at_another_step():

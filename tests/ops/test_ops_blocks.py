@@ -41,6 +41,16 @@ def test_elements_are_those_of_the_definition(engine, k, block, lead):
     assert_near(f(), by_hand(*values), "float32 products in blocks")
 
 
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize(
+    ("k", "n", "lead"), [(0, 3, (3,)), (0, 3, (4, 5)), (20, 3, (0,)), (20, 0, (3,)), (0, 0, (20,))]
+)
+def test_products_of_no_terms_are_zeros_and_there_may_be_no_rows_or_columns(engine, k, n, lead):
+    values = drawn(k, n, 16, lead)
+    f = cg.compile(cg.block_matmul(*(cg.Var(v.shape, v.dtype).assign(v) for v in values)), engine=engine)
+    np.testing.assert_array_equal(f(), np.zeros((*lead, n), "f4"))
+
+
 def test_the_zero_point_is_eight_or_one_number_for_all():
     x, y, scales, _ = drawn(20)
     for settings, number in (({}, 8), ({"zeros": 3}, 3)):

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from cgraph.ir.spec import Spec
+from cgraph.record import replace
 from cgraph.standalone.header import c_string, comment, error_text, example, header, parameters
 from cgraph.standalone.memory import caller_layout, static_layout
 from tests.support.exports import counter, facts
@@ -97,6 +99,11 @@ def test_the_example_calls_the_run_with_names_that_it_does_not_use_itself():
     assert "int error = m_run(i_, error_, total, some);" in text
     assert "i_[i] = (float)(i % 7);" in text and "for (size_t i = 0; i < 3; i++) printf" in text
     program = counter()
+    interface = program.interface
+    for count, shown in ((1, 1), (7, 7), (8, 8), (9, 8)):
+        outputs = tuple(replace(x, spec=Spec((count,), x.spec.dtype)) for x in interface.outputs)
+        text = example(replace(program, interface=replace(interface, outputs=outputs)), static_layout())
+        assert f"for (size_t i = 0; i < {shown}; i++) printf" in text, "the first numbers of an output"
     text = example(program, caller_layout(program.interface, program.arena_nbytes), True)
     assert "m_run(memory, x, at, total, some, NULL)" in text and "if (m_begin(memory)) return 1;" in text
     assert "M_MEMORY_BYTES + 63" in text

@@ -95,6 +95,7 @@ NEAR = {
     "normal numbers": T("a logarithm, a root and a cosine", 8, is_in_ulps=True),
     "gamma": T("a polynomial and an exponential", 4, is_in_ulps=True),
     "complex parts": T("formulas whose parts are within some ulps of the whole", 40, is_in_ulps=True),
+    "products of lower halves": T("squares whose upper halves are exact and cancel", 4, of_terms=4, is_in_ulps=True),
     "complex products": T("two products and a sum for each part", 45, is_in_ulps=True),
     "complex sums": T("sums of 67 products", 800, is_in_ulps=True),
     "channel-blocked layers": T("some layers, with other orders of sums", of_terms=250, is_in_ulps=True),

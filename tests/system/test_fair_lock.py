@@ -81,8 +81,9 @@ def test_a_ticket_ends_once_and_belongs_to_its_process(monkeypatch):
     assert not ticket.is_over and ticket.thread == threading.get_ident() and ticket.process == os.getpid()
     ticket.end()
     ticket.end()
-    assert ticket.is_over
+    assert ticket.is_over and not ticket._gate.locked(), "those who wait are woken; nobody looks again after a time"
     ticket.wait()
+    assert not ticket._gate.locked(), "the next one who waits is not held up"
     other = Ticket()
     monkeypatch.setattr(os, "getpid", lambda: other.process + 1)
     assert other.is_over, "after a fork"

@@ -54,7 +54,7 @@ def run_table(
 
 
 def run_rows(
-    table: int, rows: int, threads: int = 0, stop: int = 0, functions: Sequence[Function] = (), whole: bool = False
+    table: int, rows: int, threads: int, stop: int = 0, functions: Sequence[Function] = (), whole: bool = False
 ) -> int:
     """Run the rows of a table at an address, without time slices if `whole`; see `ThreadPool.run`."""
     return _pool.run(table, rows, threads, stop, functions, NEVER_OVER if whole else SLICE_NANOSECONDS)

@@ -144,7 +144,7 @@ def tiled_calls(
     activation: BoundedActivation,
     workspace: View | None,
     target: Target,
-    adds: bool = False,
+    adds: bool,
 ) -> list[Call]:
     """Return calls that pack and multiply portion by portion; portions of one sum are consecutive, in order of k."""
     panels = scratch_pointer(workspace, portions.nbytes) if portions.nbytes else x.out.at

@@ -17,7 +17,7 @@ PORTION = 4 << 20  # bytes of such columns at a time
 
 def nibbles_nbytes(target: Target, m: int, n: int, blocks: int, block: int) -> int:
     """Return the bytes of the left side with even and odd elements apart, and of some columns as floats."""
-    if m < MANY:
+    if m < MANY or not blocks:
         return left_nbytes(m, blocks * block)
     count = portion_of(n, blocks * block)
     products = floats_of(Pointer(None), m, n, blocks * block)
@@ -52,6 +52,8 @@ def nibbles_calls(
         workspace: at least `nibbles_nbytes` bytes
     """
     (m, n), k, (_, blocks, half) = out.shape, x.shape[1], y.shape
+    if not blocks:
+        return fill_calls(target, out, 0.0)
     if not (m and n):
         return []
     at, wide = scratch_pointer(workspace, nibbles_nbytes(target, m, n, blocks, 2 * half)), blocks * half

@@ -224,7 +224,7 @@ def tile_conv8_calls(
     x: BlockedView,
     weights: ByteWeights,
     result: Result,
-    residual: BlockedView | None = None,
+    residual: BlockedView | None,
 ) -> KernelCalls:
     """Compute ``result(sums of x * weights + bias)`` of bytes.
 

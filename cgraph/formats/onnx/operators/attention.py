@@ -211,7 +211,11 @@ def rotate(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
 @operator("LinearAttention")
 def linear_attention(c: Context) -> tuple[Node, Node]:
     """Import LinearAttention: each query reads a state of keys times values, which decays and is updated."""
-    heads, kv_heads, rule = c.required("q_num_heads"), c.required("kv_num_heads"), c.attribute("update_rule", "")
+    heads, kv_heads, rule = (
+        c.required("q_num_heads"),
+        c.required("kv_num_heads"),
+        c.attribute("update_rule", "gated_delta"),
+    )
     q, k, v = split_heads(c[0], heads), split_heads(c[1], kv_heads), split_heads(c[2], kv_heads)
     batch, _, length, size = q.shape
     state = c.get(3, None)
@@ -223,9 +227,9 @@ def linear_attention(c: Context) -> tuple[Node, Node]:
     c.spend(nodes=24 * length)
     for t in range(length):
         key, value = k[:, :, t, :, None], v[:, :, t, None, :]
-        if "gated" in rule or not rule:
+        if "gated" in rule:
             state = state * cg.exp(cg.swapaxes(decay[:, :, t : t + 1], 2, 3))
-        if "delta" in rule or not rule:
+        if "delta" in rule:
             value = (value - cg.matmul(cg.swapaxes(key, 2, 3), state)) * beta[:, :, t : t + 1]
         state = state + key * value
         read = cg.repeat(state, heads // kv_heads, 1) if heads != kv_heads else state
