@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import ArgumentError, CgraphError, DTypeError, GraphError, NoGradientError, NoKernelError, NoMeaningError
+from cgraph.errors import (
+    ArgumentError,
+    CgraphError,
+    DTypeError,
+    GraphError,
+    NoGradientError,
+    NoKernelError,
+    NoMeaningError,
+)
 from cgraph.ir.graph import Op, apply, locate, locates_errors, next_serial, snake_case, with_operands
 from cgraph.ir.origin import origin_at
 from cgraph.ir.rewrite import with_new_operands

@@ -84,7 +84,13 @@ def test_whatever_way_a_strategy_comes_what_it_returns_is_checked(strategy, way,
     added = SimpleNamespace(name="added", load=lambda: strategy)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [added] if group == GROUP else [])
     name = "wrong" if strategy is wrong else "no_plan" if strategy is no_plan else "NAMELESS"
-    says = "share bytes" if strategy is wrong else r"functools\.partial\(" if strategy is NAMELESS else "no_plan returned 3"
+    says = (
+        "share bytes"
+        if strategy is wrong
+        else r"functools\.partial\("
+        if strategy is NAMELESS
+        else "no_plan returned 3"
+    )
     if way in ("function", "package"):
         y, x = network()
         with pytest.raises(PlanError, match=says):

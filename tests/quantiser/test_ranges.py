@@ -60,7 +60,8 @@ def test_entropy_keeps_all_of_what_is_even_and_cuts_rare_tails():
 
 
 @pytest.mark.parametrize(
-    "function", [lambda x: percentile(x, -3.0, 3.0), lambda x: entropy(x, -3.0, 3.0), lambda x: divergence(x, 128, 512), smooth]
+    "function",
+    [lambda x: percentile(x, -3.0, 3.0), lambda x: entropy(x, -3.0, 3.0), lambda x: divergence(x, 128, 512), smooth],
 )
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_a_callers_histogram_stays_as_it_is(function, dtype):
