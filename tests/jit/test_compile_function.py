@@ -431,7 +431,8 @@ class Marked(np.ndarray):
 KINDS = {
     "masked": lambda x: np.ma.masked_array(x, x > 1), "masked, nothing hidden": np.ma.masked_array,
     "subclass": lambda x: x.view(Marked), "record": lambda x: x.view(np.recarray),
-    "list": lambda x: x.tolist(), "swapped": lambda x: x.astype(x.dtype.newbyteorder()), "object": lambda x: x.astype(object),
+    "list": lambda x: x.tolist(), "swapped": lambda x: x.astype(x.dtype.newbyteorder()),
+    "object": lambda x: x.astype(object),
     "Fortran": np.asfortranarray, "wide": lambda x: x.astype("f8"), "turned": lambda x: x[::-1],
 }  # fmt: skip
 
