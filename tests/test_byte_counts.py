@@ -1,5 +1,8 @@
 """Numbers of bytes as text, wherever an option takes one."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -8,7 +11,7 @@ import nn
 from cgraph.errors import ArgumentError, BudgetError, CgraphError, GraphError, bytes_text
 from cgraph.formats.darknet.reader import source
 from cgraph.formats.npz import read_npz
-from cgraph.system.byte_counts import byte_count
+from cgraph.system.byte_counts import byte_count, is_byte_count
 
 
 @pytest.mark.parametrize(("text", "nbytes"), [
@@ -25,6 +28,27 @@ def test_numbers_and_units_are_bytes(text, nbytes):
 def test_anything_else_is_refused_with_an_example(wrong):
     with pytest.raises(ArgumentError, match="is not a number of bytes, such as 4096, '200 kB' or '1.5MiB'"):
         byte_count(wrong)
+
+
+@pytest.mark.parametrize("text", ["1.005", "4.35", "0.000001", "0.29", "123456.789012", "8.1"])
+@pytest.mark.parametrize("unit", ["B", "kB", "MB", "GB", "KiB", "MiB", "GiB"])
+def test_fractions_are_exact_and_rounded_down(text, unit):
+    """Also where a product of floating-point numbers is a byte off."""
+    power, name = (1024 if unit.endswith("iB") else 1000), unit[0].upper()
+    whole = Fraction(text) * power ** "BKMG".index(name)
+    assert byte_count(f"{text} {unit}") == math.floor(whole)
+
+
+@pytest.mark.parametrize(
+    "size", [0, "0", "0.0kB", np.int32(0), 1, "1B", "0.1B", 2**62 - 1, 2**62, -1, "-1", "", True, None]
+)
+def test_what_is_a_number_of_bytes_is_what_is_taken(size):
+    try:
+        byte_count(size)
+    except ArgumentError:
+        assert is_byte_count(size) is False
+    else:
+        assert is_byte_count(size) is True
 
 
 def chain() -> tuple[cg.Node, cg.Var]:

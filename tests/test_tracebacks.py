@@ -6,8 +6,10 @@ import sys
 from traceback import TracebackException
 
 import numpy as np
+import pytest
 
 import cgraph as cg
+import nn
 from cgraph.errors import ShapeError
 from cgraph.tracebacks import VARIABLE, chain_of, hide_frames, is_hidden, lines_of, short_tracebacks
 
@@ -104,3 +106,15 @@ def test_importing_the_library_sets_the_hook():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout == "cgraph.tracebacks\n" and run.returncode == 1
     assert "frames of the library are hidden" in run.stderr and "graph.py" not in run.stderr
+
+
+@pytest.mark.parametrize(("package", "hidden"), [(cg, True), (nn, True), (np, True), (pytest, False)])
+def test_files_of_a_package_are_hidden_and_those_beside_it_are_not(package, hidden):
+    """A folder whose name only begins like the package's, a file that is named like it, and the folder above."""
+    folder = os.path.dirname(package.__file__)
+    for inside in ("a.py", os.path.join("deep", "down", "b.py"), "__init__.py"):
+        assert is_hidden(os.path.join(folder, inside)) == hidden
+    for beside in ("_more", "x", ".libs", ""):
+        assert not is_hidden(os.path.join(folder + beside + ("" if beside else ".py")))
+        assert not is_hidden(os.path.join(folder + (beside or "2"), "a.py"))
+    assert not is_hidden(os.path.join(os.path.dirname(folder), "a.py")) and not is_hidden("<string>")

@@ -112,3 +112,15 @@ def test_no_examples_give_empty_results():
     empty = {X: cg.Var(np.zeros((0, 2, 3)))}
     got = batch([cg.sum(X), cg.searchsorted(W, X[0])], {W: SHARED}, empty, 0)
     assert [x.shape for x in evaluate(got)] == [(0,), (0, 3)]
+
+
+@pytest.mark.parametrize("inner", [W, Y, cg.exp(W), cg.exp(Y)], ids=["shared", "row", "of shared", "of row"])
+@pytest.mark.parametrize("is_batched", [False, True])
+def test_a_value_that_is_given_stands_for_its_node_whatever_the_node_depends_on(inner, is_batched):
+    given = RNG.normal(size=(SIZE, 3) if is_batched else 3)
+    new, rows = ({x: y for x, y in table.items() if x is not inner} for table in ({W: SHARED}, ROWS))
+    (rows if is_batched else new)[inner] = cg.Var(given)
+    alike = np.broadcast_to(given, (SIZE, 3))
+    got = evaluate(batch([inner, inner * 2, inner - X[0]], new, rows, SIZE))
+    for a, b in zip(got, (alike, alike * 2, alike - ROWS[X].value[:, 0])):
+        assert_close(a, b)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.budget.bands import build_bands
 from cgraph.budget.bands.build_bands import (
     check_stream,
     row_groups,
@@ -123,6 +124,19 @@ def test_reads_count_inside_from_zero_and_outside_from_minus_one(network):
     values = values_of(node)
     assert [[read.source for read in value.reads] for value in values] == [[], [0], [1, 0]]
     assert [(v.rows, v.row_nbytes) for v in values] == [(s.rows.rows, s.rows.row_nbytes) for s in stages[1:4]]
+
+
+def test_each_step_of_a_region_is_cut_by_the_specs_of_its_own_operands(network, monkeypatch):
+    layout, _, regions, _ = network
+    order, _ = stream_rows(layout, regions)
+    known, asked = build_bands.cut_of, []
+    monkeypatch.setattr(build_bands, "cut_of", lambda op, *specs: asked.append((op, specs)) or known(op, *specs))
+    for region, node in zip(regions, [x for x in order if isinstance(x.op, Stream)], strict=True):
+        values_of(node)
+        steps = [layout.steps[t] for t in region.steps]
+        assert [specs for _, specs in asked] == [tuple(x.spec for x in step.operands) for step in steps]
+        asked.clear()
+    assert any(len({x.spec for x in layout.steps[t].operands}) > 1 for region in regions for t in region.steps)
 
 
 def search_frame(network, steps):

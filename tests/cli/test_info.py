@@ -83,6 +83,52 @@ def test_it_says_whether_tiles_are_used(state, fact, words, monkeypatch, capsys)
     assert ("products of tiles are faster" in line_of("bf16", capsys)) == (fact == "used")
 
 
+NUMBERS = {"cores": 96, "affinity": 48, "quota": 6.5, "threads": 6, "cache_kernels": 17, "cache_nbytes": 3 * 2**20}
+TEXTS = {
+    "cgraph": "1.2.3", "cpu": "a processor", "target": "a target", "float32_lanes": 24, "bf16": "float32",
+    "vdpbf16ps": False, "no_bf16": "a reason", "tiles": None, "cache": "/a/folder", "cuda": ["one", "two"],
+    "no_cuda": None, "python": "3.2.1", "numpy": "4.5.6", "llvmlite": "7.8.9",
+}  # fmt: skip
+
+
+def test_each_fact_stands_in_its_own_place_of_the_text(monkeypatch, capsys):
+    assert (NUMBERS | TEXTS).keys() == gather().keys()
+    monkeypatch.setattr(info, "gather", lambda: NUMBERS | TEXTS)
+    assert main(["info"]) == 0
+    assert capsys.readouterr().out == (
+        "cgraph     1.2.3\n"
+        "processor  a processor, kernels for a target (24 float32 at a time)\n"
+        "bf16       precision=bf16 computes and trains in float32: a reason\n"
+        "tiles      this processor has none\n"
+        "threads    6: of 96 cores this process may use 48, its quota is 6.5\n"
+        "kernels    17 on disk, 3 MiB, in /a/folder\n"
+        "cuda       one; two\n"
+        "versions   Python 3.2.1, NumPy 4.5.6, llvmlite 7.8.9\n"
+    )
+    monkeypatch.setattr(info, "gather", lambda: NUMBERS | TEXTS | {"quota": None, "cuda": [], "no_cuda": "why"})
+    assert main(["info"]) == 0
+    assert {"threads    6: of 96 cores this process may use 48, without a quota", "cuda       why"} <= {
+        *capsys.readouterr().out.splitlines()
+    }
+
+
+def test_each_fact_comes_from_its_own_source(monkeypatch, folder):
+    (folder.path / "a.o").write_bytes(bytes(10))
+    monkeypatch.setattr(store(), "folder", folder)
+    monkeypatch.setattr(info.os, "cpu_count", lambda: 96)
+    monkeypatch.setattr(info, "allowed_processors", lambda: 48)
+    monkeypatch.setattr(info, "quota_of", lambda *_: 6.5)
+    monkeypatch.setattr(info, "cores", lambda: 6)
+    monkeypatch.setattr(info, "cpu_name", lambda: "a processor")
+    monkeypatch.setattr(info, "version", "the version of {}".format)
+    monkeypatch.setattr(info.platform, "python_version", lambda: "3.2.1")
+    facts, target = gather(), host_target()
+    want = NUMBERS | {"cache_kernels": 1, "cache_nbytes": 10, "cpu": "a processor", "cache": str(folder)}
+    want |= {"target": target.name, "float32_lanes": target.lanes, "python": "3.2.1"}
+    want |= {name: f"the version of {name}" for name in ("numpy", "llvmlite")}
+    assert {name: facts[name] for name in want} == want
+
+
 def line_of(name: str, capsys) -> str:
     """The line of one fact in the text."""
     assert main(["info"]) == 0

@@ -1,14 +1,25 @@
 """Ops and nodes: which are one, what operators call in which order, and what errors say of them."""
 
 import pickle
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import ArgumentError, DTypeError, GraphError, NoGradientError, NoKernelError, NoMeaningError
+from cgraph.errors import (
+    ArgumentError,
+    CgraphError,
+    DTypeError,
+    GraphError,
+    NoGradientError,
+    NoKernelError,
+    NoMeaningError,
+)
 from cgraph.ir.graph import Op, apply, locate, locates_errors, next_serial, snake_case, with_operands
+from cgraph.ir.origin import origin_at
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Spec
 from cgraph.ir.table import number_of
 
@@ -221,6 +232,19 @@ def test_an_error_gets_its_place_once():
         outer(1)
     assert str(refused.value).count(" at ") == 1 and str(refused.value).startswith("inner at test_graph.py:")
     assert str(refused.value).endswith(": too odd") and refused.value.is_located
+
+
+@pytest.mark.parametrize("place", [None, ("pass.py", 3)], ids=["of the caller", "of a file"])
+def test_an_error_of_a_node_on_other_operands_names_the_nodes_line(place):
+    """Whoever rebuilds a graph, it is the user's line that does not fit."""
+    with origin_at("net.onnx", 7):
+        node = cg.concat([X, Y])
+    with origin_at(*place) if place else nullcontext():
+        for rebuilt in (with_operands, with_new_operands):
+            with pytest.raises(CgraphError, match=r"^concat at net\.onnx:7: .*w float32\[2,5\]"):
+                rebuilt(node, (X, cg.Var((2, 5), name="w")))
+        with pytest.raises(CgraphError, match=rf"^concat at {'pass' if place else 'test_graph'}\.py:\d+: "):
+            apply(node.op, X, cg.Var((2, 5), name="w"))
 
 
 def test_located_errors_keep_their_class():

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import cgraph as cg
-from cgraph.ir.origin import Origin, keeps_origin, named, origin_at, user_line, variable_at
+from cgraph.ir.origin import ORIGIN, Origin, keeps_origin, named, origin_at, user_line, variable_at
 
 
 def here() -> tuple[str, int]:
@@ -45,6 +45,22 @@ def test_a_function_that_keeps_its_place_leaves_no_line_behind():
 
     assert read() == ("net.onnx", 7, "")
     assert user_line()[0] != "net.onnx"
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, GeneratorExit])
+def test_a_function_that_fails_leaves_no_line_behind_either(kind):
+    @keeps_origin
+    def read() -> None:
+        ORIGIN.set(Origin("net.onnx", 7))
+        raise kind
+
+    with origin_at("other.onnx", 2):
+        with pytest.raises(kind):
+            read()
+        assert user_line() == ("other.onnx", 2, "")
+    with pytest.raises(kind):
+        read()
+    assert ORIGIN.get() is None
 
 
 def test_an_origin_is_shown_with_its_name():

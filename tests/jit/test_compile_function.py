@@ -422,3 +422,33 @@ def test_a_result_in_which_traced_arrays_may_hide_is_refused(f, kind):
 def test_settings_among_results_are_returned():
     settings = ("text", b"bytes", np.float32, np.dtype("int8"), slice(1, 2), ..., np.sin, len, None, np.int8(3), 2j)
     assert cg.jit(lambda x: (x, settings))(np.ones(2))[1] == settings
+
+
+class Marked(np.ndarray):
+    """A subclass of NumPy's arrays."""
+
+
+KINDS = {
+    "masked": lambda x: np.ma.masked_array(x, x > 1), "masked, nothing hidden": np.ma.masked_array,
+    "subclass": lambda x: x.view(Marked), "record": lambda x: x.view(np.recarray),
+    "list": lambda x: x.tolist(), "swapped": lambda x: x.astype(x.dtype.newbyteorder()),
+    "object": lambda x: x.astype(object),
+    "Fortran": np.asfortranarray, "wide": lambda x: x.astype("f8"), "turned": lambda x: x[::-1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_argument_is_does_not_depend_on_the_calls_before(kind):
+    """Plain arrays of the same shape and dtype have a quick way, which others must not take."""
+
+    def outcome(f):
+        try:
+            result = f(KINDS[kind](np.arange(6, dtype="f4").reshape(2, 3)))
+        except Exception as error:
+            return type(error), str(error)
+        return type(result), result.dtype, result.tolist()
+
+    fresh, used = (cg.jit(lambda x: cg.numpy.sum(x * 2, axis=0)) for _ in range(2))
+    for _ in range(2):
+        used(np.arange(6, dtype="f4").reshape(2, 3))
+    assert outcome(fresh) == outcome(used) == outcome(used)

@@ -60,6 +60,28 @@ def test_the_activation_is_that_of_the_sum_with_what_was_there(activation, name)
         np.testing.assert_array_equal(out, activated(a @ b + before, activation))
 
 
+def with_gaps(x):
+    """The same numbers, with other numbers between the rows and between the matrices."""
+    count, m, n = x.shape
+    room = np.full((count, m + 3, n + 5), 55, x.dtype)
+    room[:, 1 : m + 1, 2 : n + 2] = x
+    return room[:, 1 : m + 1, 2 : n + 2]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("gaps", ["out", "a", "b", "bias", "out a b bias"])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 9, 40), (29, 9, 40), (70, 40, 150), (70, 40, 3)])
+def test_each_matrix_may_have_gaps_between_its_rows_and_behind_it(m, k, n, gaps, name):
+    shapes = {"out": (2, m, n), "a": (2, m, k), "b": (2, k, n), "bias": (2, m, n)}
+    close = {x: whole(i, *shape) for i, (x, shape) in enumerate(shapes.items())}
+    views = {x: with_gaps(value) if x in gaps.split() else value for x, value in close.items()}
+    computed(*views.values(), target=name)
+    np.testing.assert_array_equal(views["out"], close["a"] @ close["b"] + close["bias"])
+    if "out" in gaps:
+        views["out"][:] = 55
+        assert (views["out"].base == 55).all(), "numbers between the rows were written"
+
+
 @pytest.mark.parametrize("k", [0, 1, 3, 4, 5, 7, 8, 9, 17])
 @pytest.mark.parametrize("turned", [False, True])
 def test_sums_around_the_unrolled_steps(k, turned):

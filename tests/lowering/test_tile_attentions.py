@@ -13,6 +13,7 @@ from cgraph.lowering.tile_attentions import tile_attentions
 from cgraph.ops.attention import Attention
 from cgraph.ops.physical.tile_attention import TiledAttention
 from cgraph.ops.physical.tiled import TiledMatmul
+from cgraph.record import replace
 from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_near
@@ -83,6 +84,19 @@ def test_attention_rounds_only_where_all_layers_may(names):
     assert type(node.op) is (TiledAttention if names is None else Attention)
     (node,) = tile_attentions((y,), TILES, LoweringOptions(pairs=True, layers=RoundedLayers(None)))
     assert isinstance(node.op, TiledAttention)
+
+
+OTHERS = {"scale": 0.3, "causal": True, "window": 5, "has_mask": True, "softcap": 2.0, "safe": True}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_attention_on_tiles_has_all_fields_of_attention(name):
+    assert {*OTHERS} == {*Attention._fields} - {"has_start"}  # with a start it stays Attention
+    op = replace(Attention(0.5), **{name: OTHERS[name], "causal": name in ("causal", "window")})
+    operands = [cg.Var((1, 2, 64, 32)) for _ in "qkv"] + [cg.Var((1, 2, 64, 64))] * op.has_mask
+    (node,) = tile_attentions((apply(op, *operands),), TILES, LoweringOptions(pairs=True))
+    assert type(node.op) is TiledAttention and node.operands == tuple(operands)
+    assert [getattr(node.op, x) for x in Attention._fields] == [getattr(op, x) for x in Attention._fields]
 
 
 def test_the_meaning_rounds_what_kernels_round():

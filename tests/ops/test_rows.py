@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import apply
 from cgraph.ops.rows import SetRows
+
+RNG = np.random.default_rng(0)
 
 
 def cache_and_step(rows=1, can_fail=False):
@@ -77,3 +80,39 @@ def test_what_does_not_fit_is_refused(name):
     kind, build = REFUSED[name]
     with pytest.raises(kind):
         build(cg.Var((4, 5), name="x"))
+
+
+def by_hand(x, y, start, axis):
+    """The rows that are read, and `x` with the rows of `y`, one row after another."""
+    x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
+    read, written = np.zeros_like(y), x.copy()
+    for row in range(len(y)):
+        if 0 <= start + row < len(x):
+            read[row], written[start + row] = x[start + row], y[row]
+    return np.moveaxis(read, 0, axis), np.moveaxis(written, 0, axis)
+
+
+@pytest.mark.parametrize(("axis", "each"), [(0, False), (1, False), (1, True), (2, True), (-1, False)])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_rows_from_before_the_first_to_behind_the_last(axis, each, count):
+    """Every position, as many elements of the first axis, and those at the ends of int64."""
+    starts = [-(2**63), *range(-count - 1, 7), 2**63 - 1 - count]
+    shape = [len(starts) if each else 2, 5, 4]
+    shape[axis] = 5
+    x = RNG.standard_normal(shape).astype("f4")
+    y = RNG.standard_normal([count if i == axis % 3 else n for i, n in enumerate(shape)]).astype("f4")
+    nodes = cg.Var(x.shape, name="x"), cg.Var(y.shape, name="y"), cg.Var((len(starts),) * each, "int64", "start")
+    outputs = [
+        cg.take_rows(nodes[0], nodes[2], count, axis=axis), cg.set_rows(nodes[0], nodes[2], nodes[1], axis=axis)
+    ]  # fmt: skip
+    function = cg.compile(outputs, nodes)
+    if each:
+        want = [np.stack(z) for z in zip(*(by_hand(a, b, s, axis - 1) for a, b, s in zip(x, y, starts)))]
+        cases = [(np.array(starts), want)]
+    else:
+        cases = [(np.int64(s), by_hand(x, y, s, axis)) for s in starts]
+    for start, want in cases:
+        values = dict(zip(nodes, (x, y, np.asarray(start, np.int64))))
+        for got in (function(*values.values()), evaluate(outputs, values)):
+            for a, b in zip(got, want, strict=True):
+                np.testing.assert_array_equal(a, b)

@@ -1,5 +1,9 @@
 """Strategies from outside the library: functions, entry points and Python references."""
 
+import re
+from functools import partial
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -65,6 +69,37 @@ def test_an_installed_package_adds_a_strategy_by_name(monkeypatch, tmp_path, cap
     (tmp_path / "r.csv").write_text("id,lower,upper,size\na,0,3,100\nb,1,4,50\n")
     assert main(["plan", str(tmp_path / "r.csv"), "--strategy", "mine"]) == 0
     assert "mine" in capsys.readouterr().out
+
+
+def no_plan(problem: cg.Problem) -> int:
+    return 3
+
+
+NAMELESS = partial(no_plan)
+
+
+@pytest.mark.parametrize("strategy", [no_plan, NAMELESS, wrong], ids=["named", "nameless", "wrong"])
+@pytest.mark.parametrize("way", ["function", "package", "command", "command of a package"])
+def test_whatever_way_a_strategy_comes_what_it_returns_is_checked(strategy, way, monkeypatch, tmp_path, capsys):
+    added = SimpleNamespace(name="added", load=lambda: strategy)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [added] if group == GROUP else [])
+    name = "wrong" if strategy is wrong else "no_plan" if strategy is no_plan else "NAMELESS"
+    says = (
+        "share bytes"
+        if strategy is wrong
+        else r"functools\.partial\("
+        if strategy is NAMELESS
+        else "no_plan returned 3"
+    )
+    if way in ("function", "package"):
+        y, x = network()
+        with pytest.raises(PlanError, match=says):
+            cg.compile(y, [x], memory="added" if way == "package" else strategy)
+        return
+    (tmp_path / "r.csv").write_text("id,lower,upper,size\na,0,3,100\nb,1,4,50\n")
+    option = "added" if way == "command of a package" else f"tests.planning.test_strategy:{name}"
+    assert main(["plan", str(tmp_path / "r.csv"), "--strategy", option]) == 2
+    assert re.search(says, capsys.readouterr().err)
 
 
 def test_the_command_takes_a_python_reference(tmp_path, capsys):

@@ -1,9 +1,12 @@
 """The trial of tile registers: equal bits pass, any other kernel is noticed, and its process fails without tiles."""
 
+import numpy as np
 import pytest
 
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.host import tiles_state
+from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.tile_attention import TiledAttention
 from cgraph.ops.physical.tile_conv import TileConv, TileIntegerConv
 from cgraph.ops.physical.tile_transposed import TileConvTranspose
@@ -47,3 +50,19 @@ def test_one_wrong_result_is_counted(number, monkeypatch):
 
 def test_a_trial_passes_where_there_are_tiles_and_nowhere_else():
     assert run_trial() == (tiles_state() == "permitted")
+
+
+def test_the_numbers_of_the_trial_cover_their_ranges():
+    """Instructions differ by the signs of their bytes: both ends, and numbers next to them, are among the operands."""
+    arrays = [value for _, _, value in cases()]
+    arrays += [n.op.array for y, _, _ in cases() for n in post_order([y]) if isinstance(n.op, ConstOp)]
+    kinds = {(x.dtype.name, x.ndim) for x in arrays}
+    assert {("uint8", 2), ("uint8", 4), ("int8", 2), ("int8", 4), ("float32", 2), ("float32", 4)} <= kinds
+    for x in arrays:
+        if x.dtype.kind in "iu" and x.dtype.itemsize == 1:
+            ends = np.iinfo(x.dtype)
+            assert x.min() <= ends.min + 4 and x.max() >= ends.max - 4
+        elif x.ndim > 1:
+            assert x.min() < -2 and x.max() > 2
+        elif x.dtype.kind == "i":
+            assert x.min() < 0 < x.max()

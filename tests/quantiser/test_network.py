@@ -48,6 +48,22 @@ def test_parts_of_a_concat_have_its_scale_unless_others_read_them():
     assert found.bytes[one] is joined and found.bytes[two] is two and found.bytes[joined] is joined
 
 
+@pytest.mark.parametrize("readers", ["p", "pp", "po", "op", "ps", "sp", "pm", "mp"])
+def test_a_value_between_pointwise_ops_stays_float_if_it_has_one_reader_and_is_no_output(readers):
+    """p: read by a pointwise op; m: by one that moves pixels; s: by a sum; o: it is an output itself."""
+    net = Net()
+    between = cg.tanh(cg.relu(net.conv(X, 8)))
+    read = {
+        "p": lambda i: net.conv(cg.sigmoid(between * (i + 2)), 4),
+        "m": lambda i: net.conv(cg.max_pool2d(between, 2, 2), 4),
+        "s": lambda i: net.linear(cg.mean(between, (2, 3)), 4),
+        "o": lambda i: between,
+    }
+    found = network_of(prepare(tuple(read[kind](i) for i, kind in enumerate(readers)), (X,)))
+    (kept,) = [x for x in found.order if x.op.name == "tanh"]
+    assert (kept in found.bytes) == (len(readers) > 1)
+
+
 def test_a_value_that_is_an_output_too_is_not_within_a_layer_whichever_output_it_is():
     net = Net()
     before = net.conv(X, 8)

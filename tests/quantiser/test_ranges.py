@@ -59,6 +59,22 @@ def test_entropy_keeps_all_of_what_is_even_and_cuts_rare_tails():
     assert 3 < entropy(np.histogram(held, BINS, (-100, 100))[0], -100, 100)[1] < 10
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: percentile(x, -3.0, 3.0), lambda x: entropy(x, -3.0, 3.0), lambda x: divergence(x, 128, 512), smooth],
+)
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_a_callers_histogram_stays_as_it_is(function, dtype):
+    """Zeros, a peak in the middle, and tails beyond the range: each is moved in a copy."""
+    counts = np.random.default_rng(0).integers(0, 5, BINS).astype(dtype)
+    counts[BINS // 2] = 1000
+    before = counts.copy()
+    function(counts)
+    np.testing.assert_array_equal(counts, before)
+    counts.flags.writeable = False
+    function(counts)
+
+
 def test_weights_are_rounded_by_channel():
     x = cg.Var((1, 6, 5, 5), name="image")
     filters = Net().normal(8, 6, 3, 3)

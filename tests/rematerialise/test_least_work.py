@@ -125,6 +125,20 @@ def test_bytes_in_use_are_those_of_every_run_and_its_reads(problem, data):
 
 
 @settings(max_examples=60)
+@given(problem=problems())
+def test_a_value_that_runs_again_does_not_wait_at_the_place_any_more(problem):
+    order, search = list(range(len(problem.cost))), LeastWorkSearch(problem, 0, 1000)
+
+    def waiting(order, place):
+        return {i for i, _ in OrderIndex(problem, order).waiting(place)}
+
+    for place in order:
+        for other in search.relieved(order, place):
+            assert waiting(order, place) - waiting(other, other.index(place))
+            assert {*other} <= {*order} and problem.living(other) == other
+
+
+@settings(max_examples=60)
 @given(problem=problems(), share=st.floats(0, 1))
 def test_an_order_within_some_bytes_means_the_same_and_is_the_same_twice(problem, share):
     n = len(problem.cost)

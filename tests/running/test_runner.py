@@ -233,6 +233,52 @@ def test_arrays_that_need_a_conversion_take_the_general_path():
     assert count() == 1
 
 
+@pytest.mark.parametrize("kind", ["one", "two", "updated"])
+@pytest.mark.parametrize("calls", [0, 2], ids=["first call", "later call"])
+def test_names_that_are_no_inputs_and_missing_ones_are_refused_in_every_way_to_call(kind, calls):
+    """The first call and those on the fast path; arrays that would fit have the wrong names, or are too many."""
+    x, y, count = cg.Var((2,), name="x"), cg.Var((2,), name="y"), cg.Var((), name="count")
+    variables, updates = [x] if kind == "one" else [x, y], {count.assign(0.0): count + 1} if kind == "updated" else {}
+    function, one = cg.compile(sum(variables) * 2, variables, updates), np.ones(2, "f4")
+    right = {v.name: one for v in variables}
+    wrong = [right | {"more": one}, {"x": one, "other": one}, {"other": one} | right, {"other": one}, {}]
+    for _ in range(calls):
+        for got in (function(right), function(**right), function.run(None, right)[0]):
+            np.testing.assert_array_equal(got, [2 * len(right)] * 2)
+    for names in wrong:
+        for call in (function, lambda x: function(**x), lambda x: function.run(None, x), lambda x: function.run([], x)):
+            with pytest.raises(InputError, match=r"has no input '(more|other)'|missing|'x'"):
+                call(names)
+
+
+def test_whatever_fails_in_a_run_its_instance_is_given_back(monkeypatch):
+    """An index outside its axis, in every way to call, and the caller's function that takes the results."""
+    x, at = cg.Var((2, 3), name="x"), cg.Var((2,), "int64", "at")
+    function = cg.compile([cg.take(x, at, 0), x + 1], [x, at])
+    right, outside = (ramp(2, 3), np.zeros(2, "i8")), (ramp(2, 3), np.full(2, 9))
+    taken, take, give = [], function._take, function._give
+    monkeypatch.setattr(function, "_take", lambda: taken.append(record := take()) or record)
+    monkeypatch.setattr(function, "_give", lambda record: (taken.remove(record), give(record)))
+    ways = {
+        "call": function, "run": lambda *a: function.run(None, dict(zip(("x", "at"), a))),
+        "each": lambda *a: function.run_each(a, lambda i, y: None), "out": lambda *a: function(*a, out=rooms(function)),
+        "no copy": lambda *a: function(*a, copy=False), "general": lambda *a: function(*map(np.ndarray.tolist, a)),
+    }  # fmt: skip
+    for call in ways.values():
+        for _ in range(2):
+            call(*right)
+            with pytest.raises(cg.PositionError):
+                call(*outside)
+            assert not taken and len(function._idle) == 1
+
+    def fail(i, y):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        function.run_each(right, fail)
+    assert not taken and len(function._idle) == 1
+
+
 def test_arrays_fit_if_each_input_has_one_of_its_shape_and_dtype():
     x, n = cg.Var((2, 3), name="x"), cg.Var((2,), "int32", name="n")
     function = cg.compile([x * 2, n + 1], [x, n])

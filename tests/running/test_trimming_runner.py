@@ -52,6 +52,20 @@ def test_a_condition_is_told_before_a_length():
     assert len(trimmed(texts=())(TABLE, 1, 1)[0]) == 1
 
 
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize(("n", "m", "says"), [(1, 2, "n"), (2, 1, "m"), (2, 2, "both"), (1, 1, "n"), (2, 4, None)])
+def test_of_several_conditions_the_first_that_fails_is_told(n, m, says, engine):
+    x, rows, columns = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "m")
+    outputs = {"y": x * 2, "n": rows % 2 == 0, "m": columns % 2 == 0, "both": rows + columns > 4}
+    trims = Trims(([Case(None, 0, {})],), ("n is wrong", "m is wrong", "both is wrong"))
+    function = TrimmedFunction.of(compile(outputs, [x, rows, columns], engine=engine), trims)
+    if says is None:
+        np.testing.assert_array_equal(function(TABLE, n, m)[0], 2 * TABLE)
+    else:
+        with pytest.raises(InputError, match=f"^{says} is wrong$"):
+            function(TABLE, n, m)
+
+
 def test_results_are_the_models_and_not_what_the_program_computes_beside_them():
     function = trimmed()
     assert [str(x) for x in function.results] == ["float32[3,4]"] * 2

@@ -50,8 +50,22 @@ def test_a_manifest_names_each_var_in_its_roles():
     ("variables", [[1, "f4", [], "", 0]]),
 ])  # fmt: skip
 def test_any_other_entry_is_malformed(name, value):
-    with pytest.raises(FormatError, match="malformed"):
-        manifest_of(ENTRIES | {name: value})
+    for kind in ({}, {"trims": None}, {"graph": None, "trims": None, "loops": []}):  # as older and newer versions write
+        assert manifest_of(ENTRIES | kind).names == ("y", "z")
+        with pytest.raises(FormatError, match="malformed"):
+            manifest_of(ENTRIES | kind | {name: value})
+
+
+@pytest.mark.parametrize("names", [[], ["y"], ["y", "z"], ["y", "z", "more"]])
+def test_names_are_those_of_all_outputs_unless_they_are_trimmed(names):
+    for trims in ({}, {"cases": []}):  # then the program has outputs that the function has not
+        assert len(manifest_of(ENTRIES | {"names": names, "trims": trims}).names) == len(names)
+    for plain in ({}, {"trims": None}):
+        if len(names) in (0, 2):
+            manifest_of(ENTRIES | {"names": names} | plain)
+            continue
+        with pytest.raises(FormatError, match="malformed"):
+            manifest_of(ENTRIES | {"names": names} | plain)
 
 
 def test_names_may_be_left_out():

@@ -151,3 +151,23 @@ def test_only_arrays_that_others_can_write_are_shared_with_them():
     for name in ("tensorflow", 3):
         with pytest.raises(InputError, match="Use one of numpy, torch, jax, cupy"):
             reader_of(name)
+
+
+@pytest.mark.parametrize("setting", ["raise", "ignore", "warn"])
+@pytest.mark.parametrize(("wide", "narrow"), [("float64", "float32"), ("complex128", "complex64")])
+def test_what_is_rounded_and_what_is_refused_does_not_depend_on_the_users_settings_of_numpy(setting, wide, narrow):
+    """Numbers that round to 0, to subnormal numbers and to the largest one; NaN and infinities stay."""
+    most = float(np.finfo("float32").max)
+    numbers = np.array([1e-300, -1e-46, 1e-45, 1e-40, 0.1, most * (1 + 1e-9), -most, np.nan, np.inf, -np.inf], wide)
+    with np.errstate(all="ignore"):
+        want = numbers.astype(narrow)
+    x, y = cg.Var(numbers.shape, narrow, "x"), cg.Var(numbers.shape, narrow, "y")
+    function = cg.compile(x * 1, x)
+    with np.errstate(all=setting):
+        np.testing.assert_array_equal(y.assign(numbers).value, want)
+        np.testing.assert_array_equal(function(numbers), want)
+        np.testing.assert_array_equal(function(x=numbers), want)
+        for beyond in (1e39, -most * 1.0001):
+            for give in (y.assign, function):
+                with pytest.raises(InputError, match=rf"got {wide} with numbers beyond 3.403e\+38"):
+                    give(np.where(numbers == 0.1, beyond, numbers))

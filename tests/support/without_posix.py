@@ -41,7 +41,7 @@ PIL.Image asyncio concurrent.futures distributed h5py llvmlite.binding matplotli
 numba numpy onnx psutil rich.console safetensors.numpy scipy.linalg scipy.optimize scipy.sparse secrets selectors
 shutil socket ssl subprocess tempfile tensorboardX threadpoolctl urllib.request uuid webbrowser zipfile
 """.split()
-PROCESSORS, MEMORY = 0b1011, 1 << 33
+PROCESSORS, ALL_PROCESSORS, MEMORY = 0b1011, 0xFFF, 1 << 33
 
 
 class Library:
@@ -54,7 +54,7 @@ class Library:
 
     def GetProcessAffinityMask(self, process, own, system):
         assert process.value == (1 << 64) - 1
-        own._obj.value = system._obj.value = PROCESSORS
+        own._obj.value, system._obj.value = PROCESSORS, ALL_PROCESSORS
         return 1
 
 

@@ -202,3 +202,30 @@ def test_a_name_stands_across_a_rectangle_or_upright_as_far_as_there_is_room(wid
     if shown:
         place = f'transform="translate(109 {height + 196.01:.6g}) rotate(-90)"' if upright else 'x="104" y="211"'
         assert place in text and text.count("<text") == 1
+
+
+def level_at(x, path):
+    """The height of a path of ``H`` and ``V`` steps at a place between two of them."""
+    height = float(re.match(r"M[\d.]+ ([\d.]+)", path)[1])
+    for across, down in re.findall(r"H([-\d.e+]+)V([-\d.e+]+)", path):
+        if float(across) > x:
+            break
+        height = float(down)
+    return height
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_curve_has_the_bytes_in_use_at_each_step(seed):
+    """Summed up from the operands, at a place within each step; the path is one level after another."""
+    problem = random_problem(seed, 12)
+    svg = plan_svg(problem, greedy_by_size(problem))
+    (curve,) = parts(svg, "used")
+    assert re.fullmatch(r"M[\d.]+ [\d.]+(H[\d.]+V[\d.]+)+", curve.get("d"))
+    boxes, steps = parts(svg, "operand"), range(int(problem.first.min()), int(problem.last.max()) + 1)
+    left, right = (f(float(x.get("x")) + (f is max) * float(x.get("width")) for x in boxes) for f in (min, max))
+    wide = (right - left) / len(steps)
+    used = [int(problem.nbytes[(problem.first <= t) & (t <= problem.last)].sum()) for t in steps]
+    base = level_at(left - 1e9, curve.get("d"))
+    heights = [base - level_at(left + (i + 0.5) * wide, curve.get("d")) for i in range(len(steps))]
+    scale = max(heights) / max(used)
+    assert heights == near([n * scale for n in used], "pixels of a drawing")

@@ -1,3 +1,5 @@
+import re
+
 from cgraph.view.curve import Point, cheapest, curve_svg, staircase
 
 
@@ -22,3 +24,17 @@ def test_names_are_safe_in_the_picture():
     text = curve_svg([point(64, 0.0, means="<b>")], "<script>")
     assert "<b>" not in text
     assert "<script>" not in text
+
+
+def test_plans_that_are_beaten_are_circles_and_move_nothing():
+    """In any order, also with equal bytes or equal times, and the axes are those of all plans."""
+    best = [point(400, 0.0), point(300, 1.0), point(50, 5.0)]
+    beaten = [point(350, 1.0), point(300, 1.5), point(200, 5.0), point(60, 5.0)]
+
+    def line(points):
+        return re.search(r'class="curve" d="([^"]+)"', curve_svg(points, "plans"))[1]
+
+    assert line(best).count("H") == 2
+    for points in ([*best, *beaten], [best[0], *beaten, *best[1:]], [best[0], *beaten[::-1], *best[:0:-1]]):
+        assert line(points) == line(best)
+        assert curve_svg(points, "plans").count("<circle") == 7
