@@ -517,6 +517,19 @@ def test_once_a_round_is_lost_the_others_have_a_short_time(monkeypatch, lost):
     assert "a" in crew.ready and "b" not in crew.ready and list(crew.silent) == ["b"]
 
 
+def test_a_second_loss_gives_the_others_no_more_time(monkeypatch):
+    cluster = Cluster("abc")
+    crew = use(monkeypatch, cluster)
+    crew.participants()
+    crew.pace = 2.0
+    grace = LIMITS.silence + LIMITS.answer + 2 * crew.pace
+    began, later = cluster.now, Future()
+    cluster.at(grace / 2, lambda: later.settle(StepReport(3, [], 0.0, "lost", -1, b"", {})))
+    first = Future().settle(StepReport(3, [], 0.0, "lost", -1, b"", {}))
+    assert set(crew.collect({"a": first, "b": later, "c": Future()})) == {"a", "b"}
+    assert grace <= cluster.now - began < grace + 1
+
+
 def test_whose_task_is_lost_is_ready_no_more_and_not_silent(monkeypatch):
     cluster = Cluster("abc")
     crew = use(monkeypatch, cluster)

@@ -8,6 +8,7 @@ import pytest
 
 import nn
 from nn.layers.positions import alibi_slopes, relative_buckets
+from nn.torch_names import TorchNames
 from tests.nn.support import assert_close, draw, run
 
 FEATURES, HEADS = 8, 4
@@ -114,3 +115,22 @@ def test_what_the_mask_hides_has_no_part_in_the_result(name):
     same = [0, 1, 3, 4]  # queries that do not see the third key
     assert_close(two[0, same], one[0, same])
     assert np.abs(two[0, 2] - one[0, 2]).max() > 1e-3
+
+
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_packed_weights_of_pytorch_are_divided_into_those_of_the_layer(use_bias):
+    """`torch.nn.MultiheadAttention` has one matrix for q, k and v, and biases if it is built with them."""
+    rng = np.random.default_rng(0)
+    arrays = {"in_proj_weight": rng.normal(size=(3 * FEATURES, FEATURES)), "out_proj.weight": np.eye(FEATURES)[::-1]}
+    if use_bias:
+        arrays |= {"in_proj_bias": rng.normal(size=3 * FEATURES), "out_proj.bias": rng.normal(size=FEATURES)}
+    layer = nn.MultiHeadAttention(FEATURES, HEADS, use_bias=use_bias)
+    names = TorchNames(arrays)
+    values = layer.from_torch(names)
+    assert values.keys() == layer.parameters().keys() and names.read == arrays.keys()
+    for i, part in enumerate(("query", "key", "value")):
+        rows = slice(i * FEATURES, (i + 1) * FEATURES)
+        np.testing.assert_array_equal(values[f"{part}.weight"], arrays["in_proj_weight"][rows].T)
+        if use_bias:
+            np.testing.assert_array_equal(values[f"{part}.bias"], arrays["in_proj_bias"][rows])
+    np.testing.assert_array_equal(values["output.weight"], arrays["out_proj.weight"].T)

@@ -220,6 +220,10 @@ REFUSED = {
         ShapeError,
         lambda g: nn.models.gpt(None, **SIZES)(cg.Var((1, 49), "int64")),
     ),
+    "more tokens than the length, without learned positions": (
+        ShapeError,
+        lambda g: nn.models.llama(None, **SIZES)(cg.Var((1, 49), "int64")),
+    ),
 }
 
 
