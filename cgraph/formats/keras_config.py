@@ -255,7 +255,7 @@ def inner_row(options: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 WRAPPERS = {"TimeDistributed": each_step, "Bidirectional": both_ways}
-STATES = {"GRU": 1, "LSTM": 2, "SimpleRNN": 1}
+STATES = {"GRU": 1, "LSTM": 2, "SimpleRNN": 1, "ConvLSTM1D": 2, "ConvLSTM2D": 2, "ConvLSTM3D": 2}
 
 
 def numbered(name: str, output: Any) -> str:

@@ -26,6 +26,13 @@ from cgraph.formats.keras_rules import (
     from_channels_last,
     merged_mask,
 )
+from cgraph.formats.keras_windows import (
+    channels_second,
+    convolved,
+    each_axis,
+    filters_of,
+    from_channels_second,
+)
 from cgraph.ir.graph import OPS, Node
 from cgraph.ops.arithmetic import add, maximum, multiply, subtract, true_divide
 from cgraph.ops.attention import scaled_dot_product_attention
@@ -34,6 +41,7 @@ from cgraph.ops.elementary import sqrt, tanh
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.shape import broadcast_to
+from cgraph.ops.slicing import flip
 from cgraph.ops.softmax import softmax
 
 HIDDEN = np.float32(np.finfo(np.float32).min * 0.7)  # what Keras adds to scores of keys that do not count
@@ -86,8 +94,7 @@ def recurrent(step: Step, states: int) -> SequenceRule:
     def run(use: LayerUse) -> LayerResults:
         return run_steps(use, step, states)
 
-    arrays = ("cell/kernel", "cell/recurrent_kernel", "cell/bias")
-    return SequenceRule(run, arrays, names=("initial_state", "mask"), inner="cell")
+    return SequenceRule(run, CELL, names=("initial_state", "mask"), inner="cell")
 
 
 def run_steps(use: LayerUse, step: Step, count: int) -> LayerResults:
@@ -172,6 +179,38 @@ def plain_step(options: Options, weights: Weights, x: Node, states: list[Node]) 
     return h, [h]
 
 
+def convolved_steps(use: LayerUse) -> LayerResults:
+    """A ConvLSTM over ``[n, t, *axes, c]``: gates are convolutions of a step and of the state before it."""
+    options, weights = use.options, {name.rpartition("/")[2]: x for name, x in use.weights.items()}
+    if options.get("stateful") or use.masks[0] is not None:
+        raise FormatError("stateful=True and masks are not supported. Build the layer without them, or export as ONNX")
+    x = use.xs[0].transpose((2, 0, 1, *range(3, use.xs[0].ndim)))  # [t, n, c, *axes]
+    x = x[::-1] if options.get("go_backwards") else x
+    steps, n = x.shape[:2]
+    samples = x.reshape((steps * n, *x.shape[2:]))
+    window = each_axis(options["kernel_size"], samples)
+    inputs = convolved(options, samples, filters_of(weights["kernel"]), window, 1)
+    if "bias" in weights:
+        inputs = inputs + Const(weights["bias"].reshape(-1, *[1] * len(window)))
+    inputs = inputs.reshape((steps, n, *inputs.shape[1:]))
+    zeros = Const(np.zeros((n, options["filters"], *inputs.shape[3:]), np.float32))
+    filters, inner = filters_of(weights["recurrent_kernel"]), activation_of(options, "recurrent_activation", "sigmoid")
+
+    def body(carry: tuple[Node, Node], x: Node) -> tuple[tuple[Node, Node], Node]:
+        h, cell = carry
+        i, f, c, o = gates(x + convolved({"padding": "same", "strides": 1}, h, filters, window, 1), 4)
+        cell = activate(f, inner) * cell + activate(i, inner) * activate(c, activation_of(options))
+        h = activate(o, inner) * activate(cell, activation_of(options))
+        return (h, cell), h
+
+    states = [channels_second(x) for x in initial_states(use, 2)] or [zeros, zeros]
+    ends, outputs = scan(body, (states[0], states[1]), inputs)
+    outputs = outputs.transpose((1, 2, 0, *range(3, outputs.ndim)))
+    last = [from_channels_second(x) for x in ends]
+    values = outputs if options.get("return_sequences") else last[0], *(last if options.get("return_state") else ())
+    return LayerResults(values)
+
+
 # -- layers around layers (`keras_config`) ----------------------------------------------------------------------------
 
 
@@ -191,12 +230,16 @@ def two_directions(use: LayerUse) -> LayerResults:
     forward, backward, *states = use.xs
     mode = use.options.get("merge_mode", "concat")
     if use.options["return_sequences"]:
-        backward = backward[:, ::-1]
-    merges = {"sum": add, "mul": multiply, "ave": lambda a, b: (a + b) / 2, "concat": lambda a, b: concat([a, b], -1)}
+        backward = flip(backward, axis_of(1, backward))
+    merges = {"sum": add, "mul": multiply, "ave": lambda a, b: (a + b) / 2, "concat": concat_channels}
     if mode is not None and mode not in merges:
         raise FormatError(f"merge_mode {mode!r:.40} is not supported. Use {', '.join(merges)} or None")
     outputs = (forward, backward) if mode is None else (merges[mode](forward, backward),)
     return LayerResults((*outputs, *states), use.masks[0])
+
+
+def concat_channels(a: Node, b: Node) -> Node:
+    return concat([a, b], axis_of(-1, a))
 
 
 # -- attention --------------------------------------------------------------------------------------------------------
@@ -341,11 +384,13 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Node]] = {
 }
 HEADS = {"query": "query_dense", "key": "key_dense", "value": "value_dense", "attention_output": "output_dense"}
 ATTENTION_ARRAYS = tuple(f"{x}/{array}" for x in HEADS.values() for array in ("kernel", "bias"))
+CELL = ("cell/kernel", "cell/recurrent_kernel", "cell/bias")
 RULES: dict[str, KerasRule] = {
     "AdditiveAttention": SequenceRule(attention(additive_scores), ("scale",), ("use_causal_mask",)),
     "Any": function(lambda o, xs: OPS["any"](xs[0], axis_of(o["axis"], xs[0]), keepdims=o.get("keepdims", False))),
     "Attention": SequenceRule(attention(dot_scores), ("scale",), ("use_causal_mask",)),
     "Concatenate": SequenceRule(concatenate),
+    **{f"ConvLSTM{i}D": SequenceRule(convolved_steps, CELL, ("initial_state",), "cell") for i in (1, 2, 3)},
     "Dot": SequenceRule(dot),
     "Embedding": SequenceRule(embedding, ("embeddings",)),
     "ExpandDims": function(expand_dims),
