@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cli.model_arguments import ENDINGS, STANDARD_INPUT, constants_of, is_saved
+from cgraph.cli.model_arguments import ENDINGS, KERAS, SIZED, STANDARD_INPUT, constants_of, is_saved
 from cgraph.errors import FormatError
 from cgraph.formats import darknet, tflite
 from cgraph.formats.model import Model as Read
@@ -114,13 +114,29 @@ def read_tflite(path: Path, options: ModelOptions) -> CliModel:
     return model_read(tflite.load(path, floats=options.floats))
 
 
+def read_keras(path: Path, options: ModelOptions) -> CliModel:
+    """Read a network for batches of one, unless `shapes` gives another size."""
+    from cgraph.formats.keras_archive import read_keras_model
+    from cgraph.formats.keras_graph import BATCH, check_sizes, fixed_shape, keras_model, open_shapes
+
+    file = read_keras_model(path)
+    inputs, _ = open_shapes(file, path)
+    check_sizes(inputs, options.shapes, path)
+    sizes = {BATCH: 1, **options.shapes}
+    names = dict.fromkeys(n for x, shape in inputs.items() for n in fixed_shape(x, shape, sizes) if isinstance(n, str))
+    if names:
+        wanted = " ".join(f"--shape {name}=1" for name in names)
+        raise FormatError(f"{path}: sizes of inputs are unknown; give {wanted}")
+    return model_read(keras_model(file, path, sizes))
+
+
 def model_read(model: Read) -> CliModel:
     read = model if model.is_open else None
     return CliModel(model.outputs, model.inputs, model.updates, names=model.names, read=read)
 
 
 READERS: dict[str, Callable[[Path, ModelOptions], CliModel]] = dict(
-    zip(ENDINGS, (read_onnx, read_darknet, read_tflite), strict=True)
+    zip(ENDINGS, (read_onnx, read_darknet, read_tflite, *[read_keras] * len(KERAS)), strict=True)
 )
 
 
@@ -135,7 +151,7 @@ def model_from(args: argparse.Namespace, invent: bool = True, floats: bool = Tru
     )
     ending = ".onnx" if args.model == STANDARD_INPUT else Path(args.model).suffix.lower()
     flags = {
-        "--shape": args.shape and ending != ".onnx",
+        "--shape": args.shape and ending not in SIZED,
         "--weights": args.weights and ending != ".cfg",
         "--state": args.state and ending != ".onnx",
         "--maximum": args.maximum and ending != ".onnx",

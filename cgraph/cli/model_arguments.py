@@ -12,7 +12,9 @@ from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npy
 from cgraph.storage.cell import Variable, fitting_array
 
-ENDINGS = (".onnx", ".cfg", ".tflite")  # endings of model files
+KERAS = (".keras", ".h5", ".hdf5")
+ENDINGS = (".onnx", ".cfg", ".tflite", *KERAS)  # endings of model files
+SIZED = (".onnx", *KERAS)  # of those whose inputs may have open sizes
 STANDARD_INPUT = "-"
 
 

@@ -1,10 +1,11 @@
-"""Open sizes of an ONNX file, taken from the input arrays."""
+"""Open sizes of a model file, taken from the input arrays."""
 
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cgraph.cli.arrays import check_name
+from cgraph.cli.model_arguments import KERAS, SIZED
 from cgraph.cli.pictures import PICTURES
 from cgraph.cli.sounds import SOUNDS, shape_of_sound
 from cgraph.formats import onnx
@@ -19,9 +20,10 @@ def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[i
 
     A picture is a batch of one. Inputs that do not fit are reported when they are read.
     """
-    if Path(args.model).suffix.lower() != ".onnx":
+    ending = Path(args.model).suffix.lower()
+    if ending not in SIZED:
         return []
-    shapes, named = onnx.open_shapes(args.model), dict(args.shape)
+    shapes, named = open_shapes_of(args.model, ending), dict(args.shape)
     open_sizes: dict[str, int | tuple[int, ...]] = {}
     for name, sizes in sizes_given(args, shapes):
         shape = shapes[name]
@@ -33,6 +35,16 @@ def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[i
             elif isinstance(axis, str) and axis not in named:
                 open_sizes.setdefault(axis, size)
     return list(open_sizes.items())
+
+
+def open_shapes_of(path: str, ending: str) -> Shapes:
+    """Return the shapes of a file's inputs, with names for open axes."""
+    if ending not in KERAS:
+        return onnx.open_shapes(path)
+    from cgraph.formats.keras_archive import read_keras_model
+    from cgraph.formats.keras_graph import open_shapes
+
+    return open_shapes(read_keras_model(path), path)[0]
 
 
 def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -4,8 +4,10 @@ Keras stores images as ``[n, h, w, c]``. The graph stores them as ``[n, c, h, w]
 order of elements matters: at a Flatten or Reshape.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cgraph.errors import CgraphError, FormatError
@@ -23,6 +25,10 @@ from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
 Groups = dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], Weights]]
+Shape = tuple[int | str, ...]
+Sizes = Mapping[str, int | Sequence[int]]
+"""Lengths of open axes, and whole shapes of inputs, by name."""
+INPUT, BATCH = "InputLayer", "batch"
 EXPECTED = (CgraphError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors of layers whose description has an entry of an unexpected type."""
 
@@ -35,42 +41,99 @@ class KerasGraph(Record):
     names: tuple[str, ...] = ()
 
 
-def load_keras(path: str | Path, n: int = 1, apart: bool = False, seconds: float = SECONDS) -> KerasGraph:
+def load_keras(
+    path: str | Path,
+    n: int = 1,
+    apart: bool = False,
+    seconds: float = SECONDS,
+    sizes: Sizes = MappingProxyType({}),
+) -> KerasGraph:
     """Read the graph of a network that Keras saved, as an HDF5 file (``.h5``) or an archive (``.keras``).
 
     Parameters
         n: batch size
         apart: read the file in a child process, for an untrusted file
         seconds: the longest time for this
+        sizes: lengths of the axes that the network leaves open, such as ``{"tokens.1": 20}`` for axis 1 of an input,
+            and whole shapes of inputs by name
     Raises
         FormatError: the network is not functional or sequential, or has an unsupported layer; as `read_keras_model`
     """
-    return build_graph(read_keras_apart(path, seconds) if apart else read_keras_model(path), path, n)
+    file = read_keras_apart(path, seconds) if apart else read_keras_model(path)
+    return build_graph(file, path, {**sizes, BATCH: n})
 
 
-def keras_model(file: KerasFile, path: str | Path, n: int) -> Model:
-    """Return the network of a file, which messages call `path`, for batches of `n`. FormatError as in `load_keras`."""
-    graph = build_graph(file, path, n)
+def keras_model(file: KerasFile, path: str | Path, sizes: Sizes) -> Model:
+    """Return the network of a file, which messages call `path`, for these sizes. FormatError as in `load_keras`."""
+    graph = build_graph(file, path, sizes)
     return Model(tuple(graph.inputs), tuple(graph.outputs), graph.names)
 
 
-def build_graph(file: KerasFile, path: str | Path, n: int) -> KerasGraph:
+def build_graph(file: KerasFile, path: str | Path, sizes: Sizes) -> KerasGraph:
     """Return the graph of a file. FormatError as in `load_keras`."""
+    with named_errors(path):
+        return graph_of(file, sizes, Path(path).name)
+
+
+@contextmanager
+def named_errors(path: str | Path) -> Iterator[None]:
+    """Raise FormatError that names the file for what descriptions of unexpected types cause."""
     try:
-        return graph_of(file, n, Path(path).name)
+        yield
     except EXPECTED as error:
         raise FormatError(f"{path}: {error or type(error).__name__}") from error
 
 
+def open_shapes(file: KerasFile, path: str | Path) -> tuple[dict[str, Shape], tuple[str, ...]]:
+    """Return the shapes of the inputs, with names for sizes that a call decides, and the names of the outputs."""
+    with named_errors(path):
+        network = network_of(file.config, LayerPlace(allowance=Allowance(file.nbytes)))
+        inputs = {x.name: shape_of(x) for x in network.layers if x.kind == INPUT and x.name in network.inputs}
+        return {name: inputs[name] for name in network.inputs}, network.outputs
+
+
+def shape_of(layer: KerasLayer) -> Shape:
+    """Return the shape of an input in the graph's order: ``("batch", "x.1", 5)`` where axis 1 of ``x`` is open."""
+    options = layer.options
+    shape = options.get("batch_input_shape") or options["batch_shape"]
+    lengths = [f"{layer.name}.{axis}" if n is None else n for axis, n in enumerate(shape[1:], 1)]
+    return (BATCH, *channels_first(lengths))
+
+
+def fixed_shape(name: str, shape: Shape, sizes: Sizes) -> Shape:
+    """Return the shape of an input with the sizes that are given by their names, or as a whole by that of the input.
+
+    FormatError if a whole shape does not fit.
+    """
+    if name not in sizes:
+        return tuple(sizes.get(n, n) if isinstance(n, str) else n for n in shape)  # type: ignore[misc]
+    size = sizes[name]
+    whole = tuple(size) if isinstance(size, Sequence) else (size,)
+    if len(whole) != len(shape) or any(isinstance(n, int) and n != m for n, m in zip(shape, whole)):
+        raise FormatError(f"input {name!r:.80} has the shape {list(shape)}, not {list(whole)}. Give one that fits")
+    return whole
+
+
+def check_sizes(inputs: Mapping[str, Shape], sizes: Sizes, path: str | Path) -> None:
+    """Raise FormatError for a size that no input has."""
+    names = dict.fromkeys(n for shape in inputs.values() for n in shape if isinstance(n, str))
+    for name in sizes:
+        if name not in names and name not in inputs:
+            raise FormatError(
+                f"{path}: {name!r} is not a size of this network. Pass shapes={{{next(iter(names))!r}: 1}}; its sizes "
+                f"are {', '.join(names)}"
+            )
+
+
 @keeps_origin
-def graph_of(file: KerasFile, n: int, name: str = "") -> KerasGraph:
+def graph_of(file: KerasFile, sizes: Sizes, name: str = "") -> KerasGraph:
     """Build each layer after its operands; its nodes have its number in the file `name`, and its name."""
     network = network_of(file.config, LayerPlace(allowance=Allowance(file.nbytes)))
     groups = {} if file.numbered else arrays_by_group(file, network.layers)
     values, masks = dict[str, Node](), dict[str, Node]()
     for number, layer in enumerate(sort_layers(network.layers)):
         with origin_at(name, number, layer.name):
-            results = build_layer(layer, file, groups, (values, masks), n)
+            results = build_layer(layer, file, groups, (values, masks), sizes)
         for i, value in enumerate(results.values):
             values[numbered(layer.name, i)] = value
         if results.mask is not None:
@@ -122,13 +185,16 @@ def build_layer(
     file: KerasFile,
     groups: Groups,
     values_and_masks: tuple[dict[str, Node], dict[str, Node]],
-    n: int,
+    sizes: Sizes,
 ) -> LayerResults:
-    """Return what a layer returns, from the values and masks that are values_and_masks."""
+    """Return what a layer returns, from the values and masks before it, and the sizes of open axes."""
     kind, options = layer.kind, layer.options
-    if kind == "InputLayer":
-        shape = options.get("batch_input_shape") or options["batch_shape"]
-        return LayerResults((Var((n, *channels_first(shape[1:])), options.get("dtype", "float32"), layer.name),))
+    if kind == INPUT:
+        shape = fixed_shape(layer.name, shape_of(layer), sizes)
+        for x in shape:
+            if isinstance(x, str):
+                raise FormatError(f"input {layer.name!r:.80} has an open axis. Give its length: shapes={{{x!r}: 16}}")
+        return LayerResults((Var(shape, options.get("dtype", "float32"), layer.name),))
     if options.get("data_format", "channels_last") != "channels_last":
         raise FormatError(f"layer {layer.name} has channels first. Save the network with data_format='channels_last'")
     if kind not in RULES:

@@ -176,7 +176,7 @@ def activate(x: Node, name: str | None) -> Node:
 # -- the order of axes ------------------------------------------------------------------------------------------------
 
 
-def channels_first(shape: list[int]) -> tuple[int, ...]:
+def channels_first(shape: list[Any]) -> tuple[Any, ...]:
     """Return a shape without the batch in the graph's order: images and volumes have their channels first."""
     return (shape[-1], *shape[:-1]) if len(shape) > 2 else tuple(shape)
 

@@ -96,23 +96,24 @@ def load_darknet(path: Path, settings: FileSettings, options: Mapping[str, Any])
 
 
 def load_keras_file(path: Path, settings: FileSettings, options: Mapping[str, Any]) -> Loaded:
-    """Return the function of a Keras file, for batches of any size unless ``shapes={"batch": n}``.
+    """Return the function of a Keras file. Sizes that the network leaves open and `shapes` does not give may vary.
 
-    Images are ``[n, c, h, w]``.
+    Images are ``[n, c, h, w]``, sequences ``[n, t, c]``. Axis 1 of the input ``tokens`` is the size ``tokens.1``.
     """
     from cgraph.formats.keras_archive import read_keras_model
-    from cgraph.formats.keras_graph import keras_model
+    from cgraph.formats.keras_graph import check_sizes, fixed_shape, keras_model, open_shapes
 
-    file, batch = read_keras_model(path), batch_of(path, settings)
-    model = keras_model(file, path, 1 if batch is None else batch)
-    if batch is not None:
-        return model.compile(**options)
+    file = read_keras_model(path)
+    inputs, outputs = open_shapes(file, path)
+    check_sizes(inputs, settings.shapes, path)
+    shapes = {name: fixed_shape(name, shape, settings.shapes) for name, shape in inputs.items()}
+    if all(isinstance(n, int) for shape in shapes.values() for n in shape):
+        return keras_model(file, path, settings.shapes).compile(**options)
 
     def build(sizes: Mapping[str, int]) -> Callable[..., Function]:
-        return keras_model(file, path, sizes["batch"]).compile
+        return keras_model(file, path, {**settings.shapes, **sizes}).compile
 
-    shapes: dict[str, tuple[int | str, ...]] = {x.name: ("batch", *x.shape[1:]) for x in model.inputs}
-    return SizedFunction(build, shapes, None, options, model.names)
+    return SizedFunction(build, shapes, None, options, outputs)
 
 
 def batch_of(path: Path, settings: FileSettings) -> int | None:

@@ -1,6 +1,7 @@
 """The MODEL argument: files by ending, Python references, flags that change nothing, and questions back to the user."""
 
 import argparse
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.cli import main
 from cgraph.cli.model import (
     READERS,
     CliModel,
@@ -122,13 +124,13 @@ def test_what_is_neither_a_file_nor_a_reference_is_refused(text):
     with pytest.raises(FormatError) as error:
         load_model(text)
     assert str(error.value) == (
-        f"{text} is not a model: give a file (.onnx, .cfg, .tflite) or a Python reference such as "
+        f"{text} is not a model: give a file (.onnx, .cfg, .tflite, .keras, .h5, .hdf5) or a Python reference such as "
         "package.module:function"
     )
 
 
 def test_the_reader_is_that_of_the_ending_in_any_case(folder):
-    assert tuple(READERS) == ENDINGS == (".onnx", ".cfg", ".tflite")
+    assert tuple(READERS) == ENDINGS == (".onnx", ".cfg", ".tflite", ".keras", ".h5", ".hdf5")
     x = cg.Var((2,), name="x")
     save("NET.ONNX", cg.exp(x), [x], ["y"])
     model = load_model("NET.ONNX")
@@ -187,3 +189,29 @@ def test_questions_are_asked_in_the_words_of_the_command_line():
 def test_a_missing_file_keeps_its_name():
     with pytest.raises((FormatError, OSError), match="nothing.onnx"):
         load_model(str(Path("nothing.onnx")))
+
+
+@pytest.mark.parametrize("ending", [".h5", ".hdf5"])
+def test_a_keras_file_runs_with_the_sizes_of_its_inputs(tmp_path, monkeypatch, capsys, ending):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"class_name": "InputLayer", "name": "x", "config": {"batch_input_shape": [None, None, 2]}},
+        {"class_name": "GlobalMaxPooling1D", "name": "most", "config": {}, "inbound_nodes": [[["x", 0, 0, {}]]]},
+    ]
+    ends = {"input_layers": [["x", 0, 0]], "output_layers": [["most", 0, 0]]}
+    with h5py.File(f"net{ending}", "w") as file:
+        file.attrs["model_config"] = json.dumps({"class_name": "Functional", "config": {"layers": rows, **ends}})
+        file.create_group("model_weights")
+    x = np.random.default_rng(0).normal(size=(3, 5, 2)).astype("f4")
+    np.save("x.npy", x)
+    assert main(["run", f"net{ending}", "-i", "x.npy", "--save", "out.npz"]) == 0
+    np.testing.assert_array_equal(np.load("out.npz")["most"], x.max(1))
+    assert (
+        main(["plan", f"net{ending}", "--shape", "x.1=4"]) == 0
+        and main(["plan", f"net{ending}", "--shape", "x=2x4x2"]) == 0
+    )
+    capsys.readouterr()
+    for given, words in (([], "give --shape x.1=1"), (["--shape", "y=3"], "'y' is not a size of this network")):
+        assert main(["plan", f"net{ending}", *given]) == 2
+        assert words in capsys.readouterr().err

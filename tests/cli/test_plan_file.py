@@ -131,7 +131,7 @@ def test_an_error_is_one_line_and_status_two(tmp_path, capsys):
 
 def test_an_unknown_file_ending_names_the_known_ones(tmp_path, capsys):
     assert main(["plan", str(tmp_path / "model.xyz")]) == 2
-    assert "is not a model: give a file (.onnx, .cfg, .tflite)" in capsys.readouterr().err
+    assert "is not a model: give a file (.onnx, .cfg, .tflite, .keras, .h5, .hdf5)" in capsys.readouterr().err
 
 
 def test_traceback_shows_where_an_error_comes_from(tmp_path):

@@ -27,7 +27,7 @@ def network(*layers: dict) -> KerasFile:
 def test_a_lambda_layer_is_refused():
     code = {"class_name": "Lambda", "name": "a", "config": {"function": ["4wEAAAA=", None, None]}}
     with pytest.raises(FormatError, match="is a Lambda, which is not supported"):
-        graph_of(network(code), 1)
+        graph_of(network(code), {"batch": 1})
 
 
 def test_layers_in_any_order_and_keras_order_of_elements():
@@ -35,7 +35,7 @@ def test_layers_in_any_order_and_keras_order_of_elements():
     back = {"class_name": "Reshape", "name": "b", "config": {"target_shape": [2, 8, 2]}}
     file = network(flat, back)
     file.config["config"]["layers"].reverse()
-    graph = graph_of(file, 3)
+    graph = graph_of(file, {"batch": 3})
     x = np.random.default_rng(0).normal(size=(3, 2, 4, 4)).astype(np.float32)
     got = cg.compile(graph.outputs[0], graph.inputs, engine="reference")(x)
     np.testing.assert_array_equal(got, x.transpose(0, 2, 3, 1).reshape(3, 2, 8, 2).transpose(0, 3, 1, 2))
@@ -61,7 +61,7 @@ def test_two_layers_of_one_name_are_refused():
     file = network({"class_name": "ReLU", "name": "a", "config": {}})
     file.config["config"]["layers"].append(file.config["config"]["layers"][1])
     with pytest.raises(FormatError, match="one name"):
-        graph_of(file, 1)
+        graph_of(file, {"batch": 1})
 
 
 def test_layers_that_wait_for_each_other_are_refused():
@@ -69,14 +69,14 @@ def test_layers_that_wait_for_each_other_are_refused():
     file = network(one)
     file.config["config"]["layers"][1]["inbound_nodes"] = [[["a", 0, 0, {}]]]
     with pytest.raises(FormatError, match="depend on each other in a cycle"):
-        graph_of(file, 1)
+        graph_of(file, {"batch": 1})
 
 
 def test_a_layer_that_reads_no_layer_of_the_network_is_refused():
     file = network({"class_name": "ReLU", "name": "a", "config": {}})
     file.config["config"]["layers"][1]["inbound_nodes"] = [[["elsewhere", 0, 0, {}]]]
     with pytest.raises(FormatError, match="layer 'a' reads 'elsewhere', which is not a layer of the network"):
-        graph_of(file, 1)
+        graph_of(file, {"batch": 1})
 
 
 @pytest.mark.parametrize("rows", ["in", [7], ["in"], [[]], [[["in"], 0, 0]], {"in": 0}])
@@ -85,7 +85,7 @@ def test_operands_that_are_no_list_of_layers_are_refused(rows):
     file = network({"class_name": "ReLU", "name": "a", "config": {}})
     file.config["config"]["layers"][1]["inbound_nodes"] = [rows]
     with pytest.raises(FormatError, match="not a list of layers"):
-        graph_of(file, 1)
+        graph_of(file, {"batch": 1})
 
 
 def test_nodes_of_a_network_are_charged_before_they_are_made(monkeypatch):
@@ -95,13 +95,13 @@ def test_nodes_of_a_network_are_charged_before_they_are_made(monkeypatch):
     layers[1]["inbound_nodes"] = [[["in", 0, 0, {}]] * 60_000]
     monkeypatch.setitem(keras_graph.RULES, "Add", None)  # nothing is built
     with pytest.raises(FormatError, match="layer 'a' would take 60,008 nodes"):
-        graph_of(file, 1)
+        graph_of(file, {"batch": 1})
     monkeypatch.undo()
     many = network({"class_name": "ReLU", "name": "a", "config": {}})
     more = [{"class_name": "ReLU", "name": f"{i}", "config": {}, "inbound_nodes": [[["a"]]]} for i in range(7000)]
     many.config["config"]["layers"] += more
     with pytest.raises(FormatError, match="would take 9 nodes while reading"):
-        graph_of(many, 1)
+        graph_of(many, {"batch": 1})
 
 
 def sequential(*layers, shape=(None, 3), weights=None, **more):
@@ -123,7 +123,7 @@ X = np.array([[1, 0, 2], [0, 1, 1]], "f4")
 def test_arrays_come_by_name_or_in_the_order_of_an_archive(activation, numbered):
     layer = dense("d", activation=activation)
     weights = {"layers/dense": {"0": KERNEL, "1": BIAS}} if numbered else {"d": {"kernel": KERNEL, "bias": BIAS}}
-    model = keras_model(sequential(layer, weights=weights, numbered=numbered), "net.h5", 2)
+    model = keras_model(sequential(layer, weights=weights, numbered=numbered), "net.h5", {"batch": 2})
     assert (model.names, model.inputs[0].shape, model.inputs[0].name) == (("d",), (2, 3), "in")
     want = X @ KERNEL + BIAS
     (got,) = model.compile(engine="reference")(X)
@@ -133,17 +133,17 @@ def test_arrays_come_by_name_or_in_the_order_of_an_archive(activation, numbered)
 def test_an_archive_holds_the_arrays_that_the_options_ask_for():
     weights = {"layers/dense": {"0": KERNEL}}
     file = sequential(dense("d", use_bias=False), weights=weights, numbered=True)
-    (got,) = keras_model(file, "net.keras", 2).compile(engine="reference")(X)
+    (got,) = keras_model(file, "net.keras", {"batch": 2}).compile(engine="reference")(X)
     np.testing.assert_array_equal(got, X @ KERNEL)
     with pytest.raises(FormatError, match="net.keras: layer 'd' has 1 arrays in 'layers/dense', not kernel, bias"):
-        keras_model(sequential(dense("d"), weights=weights, numbered=True), "net.keras", 2)
+        keras_model(sequential(dense("d"), weights=weights, numbered=True), "net.keras", {"batch": 2})
     with pytest.raises(FormatError, match="layer 'd' has 0 arrays"):
-        keras_model(sequential(dense("d"), numbered=True), "net.keras", 2)
+        keras_model(sequential(dense("d"), numbered=True), "net.keras", {"batch": 2})
 
 
 def test_an_array_that_is_missing_is_named_with_its_layer():
     with pytest.raises(FormatError, match="^net.h5: layer 'd', a Dense, has no 'kernel'. Save the network again$"):
-        keras_model(sequential(dense("d"), weights={"d": {"bias": BIAS}}), "net.h5", 2)
+        keras_model(sequential(dense("d"), weights={"d": {"bias": BIAS}}), "net.h5", {"batch": 2})
 
 
 def test_arrays_of_an_inner_layer_are_in_the_group_with_the_most_of_its_names():
@@ -186,7 +186,7 @@ def test_results_of_a_layer_are_values_of_their_own_and_others_are_refused():
 
     def outputs(*numbers):
         config = {"layers": rows, "input_layers": ["in", 0, 0], "output_layers": [["l", 0, i] for i in numbers]}
-        return graph_of(KerasFile({"class_name": "Functional", "config": config}, {"l": arrays}), 1)
+        return graph_of(KerasFile({"class_name": "Functional", "config": config}, {"l": arrays}), {"batch": 1})
 
     graph = outputs(0, 2, 1)
     assert graph.names == ("l", "l:2", "l:1") and [x.shape for x in graph.outputs] == [(1, 3)] * 3
@@ -208,7 +208,7 @@ def test_a_small_file_that_uses_networks_many_times_is_charged_for_each():
         net = {"class_name": "Functional", "name": "n", "config": config}
     start = time.process_time()
     with pytest.raises(FormatError, match="layer 'n"):
-        graph_of(KerasFile(net, {}, 10_000), 1)
+        graph_of(KerasFile(net, {}, 10_000), {"batch": 1})
     assert time.process_time() - start < 20  # 4 ** 14 layers would take hours
 
 
@@ -216,33 +216,33 @@ def test_channels_first_and_numbers_where_none_fit_are_refused():
     with pytest.raises(
         FormatError, match="layer d has channels first. Save the network with data_format='channels_last'"
     ):
-        graph_of(sequential(dense("d", data_format="channels_first")), 1)
-    graph_of(sequential({"class_name": "ReLU", "name": "d", "config": {"data_format": "channels_last"}}), 1)
+        graph_of(sequential(dense("d", data_format="channels_first")), {"batch": 1})
+    graph_of(sequential({"class_name": "ReLU", "name": "d", "config": {"data_format": "channels_last"}}), {"batch": 1})
     for kind, is_read in (("Add", True), ("ReLU", False)):
         file = network({"class_name": kind, "name": "a", "config": {}})
         tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["in", 0, 0]}}
         file.config["config"]["layers"][1]["inbound_nodes"] = [{"args": [tensor, 2.5] if is_read else [2.5]}]
         if is_read:
-            graph = graph_of(file, 1)
+            graph = graph_of(file, {"batch": 1})
             x = np.ones((1, 2, 4, 4), "f4")
             np.testing.assert_array_equal(cg.compile(graph.outputs[0], graph.inputs, engine="reference")(x), x + 2.5)
         else:
             with pytest.raises(FormatError, match="layer a is a ReLU of a number"):
-                graph_of(file, 1)
+                graph_of(file, {"batch": 1})
 
 
 def test_an_input_has_the_dtype_and_batch_of_its_layer_and_channels_first():
     for key in ("batch_input_shape", "batch_shape"):
         first = {"class_name": "InputLayer", "name": "in", "config": {key: [None, 5, 6, 2], "dtype": "float64"}}
         file = KerasFile({"class_name": "Sequential", "config": {"layers": [first]}}, {})
-        (x,) = graph_of(file, 3).inputs
+        (x,) = graph_of(file, {"batch": 3}).inputs
         assert (x.shape, x.dtype.name, x.name) == ((3, 2, 5, 6), "float64", "in")
 
 
 def test_an_entry_of_an_unexpected_type_is_an_error_that_names_the_file():
     file = sequential(shape=(None, "three"))
     with pytest.raises(FormatError, match="^net.h5: ."):
-        keras_model(file, "net.h5", 1)
+        keras_model(file, "net.h5", {"batch": 1})
 
 
 def test_a_layer_is_yielded_once_after_its_operands():

@@ -34,7 +34,7 @@ def network(kind: str, config: dict, weights: dict | None = None, inputs: int = 
 
 def computed(file: KerasFile, *values: np.ndarray) -> np.ndarray:
     """The network's result in Keras' order of axes, for values in that order."""
-    graph = graph_of(file, len(values[0]))
+    graph = graph_of(file, {"batch": len(values[0])})
     found = cg.compile(graph.outputs[0], graph.inputs, engine="reference")(
         *(np.moveaxis(x, -1, 1) if x.ndim > 3 else x for x in values)
     )
@@ -232,4 +232,4 @@ REFUSED = {
 def test_what_is_not_supported_is_refused(name):
     file, match = REFUSED[name]
     with pytest.raises(FormatError, match=match):
-        graph_of(file, 1)
+        graph_of(file, {"batch": 1})

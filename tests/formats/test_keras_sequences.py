@@ -40,7 +40,7 @@ def run(rows, weights, values, outputs):
     weights = {name: {f"{name}/{path}": x for path, x in some.items()} for name, some in weights.items()}
     inputs = [[row["name"], 0, 0] for row in rows if row["class_name"] == "InputLayer"]
     config = {"layers": rows, "input_layers": inputs, "output_layers": [[name, 0, i] for name, i in outputs]}
-    graph = graph_of(KerasFile({"class_name": "Functional", "config": config}, weights), len(values[0]))
+    graph = graph_of(KerasFile({"class_name": "Functional", "config": config}, weights), {"batch": len(values[0])})
     return cg.compile(graph.outputs, graph.inputs, engine="reference")(*values)
 
 

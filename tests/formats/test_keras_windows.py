@@ -166,7 +166,7 @@ def test_pictures_are_resized_between_the_centres_of_pixels():
 )
 def test_settings_without_a_meaning_here_are_refused(kind, options, words):
     with pytest.raises(FormatError, match=words):
-        graph_of(network(kind, options, {"kernel": np.ones((3, 3, 4, 2), "f4")}, shape=SHAPES[2]), 1)
+        graph_of(network(kind, options, {"kernel": np.ones((3, 3, 4, 2), "f4")}, shape=SHAPES[2]), {"batch": 1})
 
 
 def test_settings_of_axes():

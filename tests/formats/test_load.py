@@ -9,6 +9,7 @@ from onnx import helper
 import cgraph as cg
 from cgraph import sizes
 from cgraph.errors import BudgetError, FormatError, GraphError, InputError
+from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.load import ELSEWHERE
 from tests.formats.test_darknet import HEADER
 from tests.support.onnx_models import FLOAT, INT64, model_of
@@ -143,8 +144,48 @@ def test_a_keras_file_is_a_function_of_any_batch(tmp_path, name):
         np.testing.assert_array_equal(f(image=X[:n])["scores"], X[:n] @ W)
     fixed = cg.load(tmp_path / name, shapes={"batch": 3})
     np.testing.assert_array_equal(fixed.run(["scores"], {"image": X})[0], X @ W)
-    with pytest.raises(FormatError, match="'N' is not a size of this network; only 'batch' is"):
+    with pytest.raises(FormatError, match="'N' is not a size of this network. Pass shapes="):
         cg.load(tmp_path / name, shapes={"N": 3})
+
+
+def test_open_axes_of_a_keras_file_are_sizes_of_a_call(tmp_path):
+    """Axis 1 of the input x is the size ``x.1``."""
+    h5py = pytest.importorskip("h5py")
+    rows = [
+        {"class_name": "InputLayer", "name": "x", "config": {"batch_input_shape": [None, None, 2]}},
+        {"class_name": "InputLayer", "name": "y", "config": {"batch_input_shape": [None, None, None, 2]}},
+        {"class_name": "GlobalAveragePooling1D", "name": "a", "config": {}, "inbound_nodes": [[["x", 0, 0, {}]]]},
+        {"class_name": "GlobalMaxPooling2D", "name": "b", "config": {}, "inbound_nodes": [[["y", 0, 0, {}]]]},
+    ]
+    ends = {"input_layers": [["x", 0, 0], ["y", 0, 0]], "output_layers": [["b", 0, 0], ["a", 0, 0]]}
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file.attrs["model_config"] = json.dumps({"class_name": "Functional", "config": {"layers": rows, **ends}})
+        file.create_group("model_weights")
+    path = tmp_path / "m.h5"
+    f = cg.load(path)
+    assert f.shapes == {"x": ("batch", "x.1", 2), "y": ("batch", 2, "y.1", "y.2")}
+    rng = np.random.default_rng(0)
+    for n, t, h, w in ((1, 3, 4, 5), (2, 7, 4, 1)):
+        x, y = rng.normal(size=(n, t, 2)).astype("f4"), rng.normal(size=(n, 2, h, w)).astype("f4")
+        for g in (f, cg.load(path, shapes={"x": (n, t, 2), "y.1": h}), cg.load(path, shapes={"y": y.shape, "x.1": t})):
+            found = g(x=x, y=y)
+            np.testing.assert_array_equal(found["b"], y.max((2, 3)))
+            assert_near(found["a"], x.mean(1), "float32 sums near zero")
+    fixed = cg.load(path, shapes={"batch": 1, "x.1": 3, "y.1": 4, "y.2": 5})
+    assert fixed.nbytes and fixed.inputs[1].shape == (1, 2, 4, 5)
+    for shapes, words in (
+        ({"t": 3}, "'t' is not a size of this network. Pass shapes={'batch': 1}; its sizes are batch, x.1, y.1, y.2"),
+        ({"x": (1, 3, 4)}, r"input 'x' has the shape \['batch', 'x.1', 2\], not \[1, 3, 4\]"),
+        ({"x": 3}, r"not \[3\]. Give one that fits"),
+    ):
+        with pytest.raises(FormatError, match=words):
+            cg.load(path, shapes=shapes)
+    with pytest.raises(FormatError, match=r"input 'x' has an open axis. Give its length: shapes={'x.1': 16}"):
+        load_keras(path)
+    assert [v.shape for v in load_keras(path, 2, sizes={"x.1": 3, "y": (2, 2, 4, 5)}).inputs] == [
+        (2, 3, 2),
+        (2, 2, 4, 5),
+    ]
 
 
 def test_a_darknet_network_is_loaded_with_its_parameters(tmp_path):
