@@ -125,8 +125,8 @@ def read_keras(path: Path, options: ModelOptions) -> CliModel:
     sizes = {BATCH: 1, **options.shapes}
     names = dict.fromkeys(n for x, shape in inputs.items() for n in fixed_shape(x, shape, sizes) if isinstance(n, str))
     if names:
-        wanted = " ".join(f"--shape {name}=1" for name in names)
-        raise FormatError(f"{path}: sizes of inputs are unknown; give {wanted}")
+        shapes = " ".join(f"--shape {name}=1" for name in names)
+        raise FormatError(f"{path}: sizes of inputs are unknown; give {shapes}")
     return model_read(keras_model(file, path, sizes))
 
 

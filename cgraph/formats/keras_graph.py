@@ -14,7 +14,7 @@ from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import SECONDS, read_keras_apart
 from cgraph.formats.keras_archive import read_keras_model
-from cgraph.formats.keras_config import MOST_DEPTH, KerasLayer, LayerPlace, network_of, numbered
+from cgraph.formats.keras_config import MOST_DEPTH, KerasLayer, KerasNetwork, LayerPlace, network_of, numbered
 from cgraph.formats.keras_h5 import KerasFile
 from cgraph.formats.keras_layers import RULES
 from cgraph.formats.keras_rules import KerasRule, LayerResults, LayerUse, Weights, channels_first
@@ -87,9 +87,14 @@ def named_errors(path: str | Path) -> Iterator[None]:
 def open_shapes(file: KerasFile, path: str | Path) -> tuple[dict[str, Shape], tuple[str, ...]]:
     """Return the shapes of the inputs, with names for sizes that a call decides, and the names of the outputs."""
     with named_errors(path):
-        network = network_of(file.config, LayerPlace(allowance=Allowance(file.nbytes)))
+        network = whole_network(file)
         inputs = {x.name: shape_of(x) for x in network.layers if x.kind == INPUT and x.name in network.inputs}
         return {name: inputs[name] for name in network.inputs}, network.outputs
+
+
+def whole_network(file: KerasFile) -> KerasNetwork:
+    """Return the layers of a file, which are charged to it."""
+    return network_of(file.config, LayerPlace(allowance=Allowance(file.nbytes)))
 
 
 def shape_of(layer: KerasLayer) -> Shape:
@@ -128,7 +133,7 @@ def check_sizes(inputs: Mapping[str, Shape], sizes: Sizes, path: str | Path) -> 
 @keeps_origin
 def graph_of(file: KerasFile, sizes: Sizes, name: str = "") -> KerasGraph:
     """Build each layer after its operands; its nodes have its number in the file `name`, and its name."""
-    network = network_of(file.config, LayerPlace(allowance=Allowance(file.nbytes)))
+    network = whole_network(file)
     groups = {} if file.numbered else arrays_by_group(file, network.layers)
     values, masks = dict[str, Node](), dict[str, Node]()
     for number, layer in enumerate(sort_layers(network.layers)):
