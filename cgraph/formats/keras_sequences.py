@@ -74,8 +74,9 @@ def mean_of_steps(use: LayerUse) -> LayerResults:
     x, keeps, mask = use.xs[0], use.options.get("keepdims", False), use.masks[0]
     if mask is None:
         return LayerResults((x.mean(1, keepdims=keeps),))
-    weight = mask.astype(x.dtype).reshape((*mask.shape, 1))
-    return LayerResults(((x * weight).sum(1, keepdims=keeps) / weight.sum(1, keepdims=keeps),))
+    counts = mask.reshape((*mask.shape, 1))
+    total = OPS["where"](counts, x, np.float32(0)).sum(1, keepdims=keeps)
+    return LayerResults((total / counts.astype(x.dtype).sum(1, keepdims=keeps),))
 
 
 def concatenate(use: LayerUse) -> LayerResults:
@@ -102,7 +103,8 @@ def run_steps(use: LayerUse, step: Step, count: int) -> LayerResults:
     options, weights = use.options, {name.rpartition("/")[2]: x for name, x in use.weights.items()}
     if options.get("stateful"):
         raise FormatError("stateful=True is not supported. Build the layer with stateful=False, and pass its states")
-    x, units, mask = use.xs[0], options["units"], use.named.get("mask", use.masks[0])
+    x, units, whole_mask = use.xs[0], options["units"], use.named.get("mask", use.masks[0])
+    mask = whole_mask
     zeros = Const(np.zeros((x.shape[0], units), np.float32))
     states = initial_states(use, count) or [zeros] * count
     if options.get("go_backwards"):
@@ -128,7 +130,7 @@ def run_steps(use: LayerUse, step: Step, count: int) -> LayerResults:
         last = outputs[:, -1]
     every = bool(options.get("return_sequences"))
     values = (outputs if every else last, *(ends if options.get("return_state") else ()))
-    return LayerResults(values, mask if every else None)
+    return LayerResults(values, whole_mask if every else None)  # as Keras: not turned around with the steps
 
 
 def initial_states(use: LayerUse, count: int) -> list[Node]:

@@ -231,6 +231,9 @@ MASKS = {
     "of either": (layer("Add", "m", ["e", "f"], NEWER), E + F, EITHER),
     "of the one that has one": (layer("Add", "m", ["e", "g"]), E + F, COUNTS),
     "of one that has none": (layer("Add", "m", ["e", "g"], NEWER), E + F, None),
+    "of steps that were turned around": (
+        layer("SimpleRNN", "m", ["e"], PLAIN | {"return_sequences": True, "go_backwards": True}), None, COUNTS,
+    ),
     "of joined features": (layer("Concatenate", "m", ["e", "f"], {"axis": -1}), joined(-1), BOTH),
     "of joined steps": (
         layer("Concatenate", "m", ["e", "f"], {"axis": 1}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
@@ -245,9 +248,13 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 def test_a_mask_reaches_the_layer_that_reads_it(name):
     row, x, mask = MASKS[name]
+    weights = {}
+    if x is None:
+        weights["m"] = stored(w := arrays("SimpleRNN"), "cell")
+        x = recurrent("SimpleRNN", w, E, None, COUNTS, {"go_backwards": True})[0]
     w = arrays("GRU", inputs=x.shape[-1])
     rows = masked_rows(row, layer("GRU", "l", ["m"], PLAIN), layer("GlobalAveragePooling1D", "a", ["m"]))
-    found, mean = run(rows, WEIGHTS | {"l": stored(w, "cell")}, [IDS, OTHER], [("l", 0), ("a", 0)])
+    found, mean = run(rows, WEIGHTS | weights | {"l": stored(w, "cell")}, [IDS, OTHER], [("l", 0), ("a", 0)])
     assert_near(found, recurrent("GRU", w, x, None, mask)[1], "float32 sums near zero")
     counts = np.ones(x.shape[:2]) if mask is None else mask
     assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
