@@ -62,8 +62,8 @@ def check_met(tolerance: Tolerance, errors: Errors) -> None:
     if least > tolerance.error:
         raise GraphError(
             f"no choice of layers meets an error of {tolerance.error:g}: two runs of the same sample in float32 differ "
-            f"by {least:.2g}. Pass a larger error, or remove what returns random numbers, such as a Python function in "
-            "the graph"
+            f"by {least:.2g}, which is the least that can be met. Pass a larger error, or remove what returns random "
+            "numbers, such as a Python function in the graph"
         )
 
 
