@@ -1,7 +1,8 @@
 """The layers of a network as Keras describes them: functional or sequential, by Keras 2 or 3.
 
 A network that is a layer of another one is replaced by its own layers, and a layer that is used several times by one
-layer for each use, so the result is one list. `keras_wrappers` does the same with layers around layers.
+layer for each use, so the result is one list. Layers around layers (TimeDistributed, Bidirectional) are replaced by
+several layers.
 """
 
 import re
@@ -134,7 +135,7 @@ def expanded(row: dict[str, Any], place: LayerPlace, operands: Operands, named: 
     if kind in NETWORKS:
         return inlined(
             network_of(row, LayerPlace(place.path, f"{place.store}/", place.group, place.allowance)),
-            place.path,
+            place,
             operands,
         )
     if kind in WRAPPERS:
@@ -195,20 +196,21 @@ def input_shape(row: dict[str, Any]) -> Any:
     return next((config[x] for x in (*SHAPES, "build_input_shape") if config.get(x)), None)
 
 
-def inlined(inner: KerasNetwork, path: tuple[str, ...], operands: Operands) -> Iterator[KerasLayer]:
+def inlined(inner: KerasNetwork, place: LayerPlace, operands: Operands) -> Iterator[KerasLayer]:
     """Yield the layers of an inner network: its inputs pass the operands on, a last layer passes each output on."""
     if len(operands) != len(inner.inputs):
         raise FormatError(
-            f"network {'/'.join(path):.80} has {len(inner.inputs)} inputs and reads {len(operands)} values"
+            f"network {'/'.join(place.path):.80} has {len(inner.inputs)} inputs and reads {len(operands)} values"
         )
     values = dict(zip(inner.inputs, operands))
     for layer in inner.layers:
         if layer.kind == "InputLayer" and layer.name in values:
-            yield LayerPlace(layer.path).layer(IDENTITY, {}, (values[layer.name],))
+            yield LayerPlace(layer.path, allowance=place.allowance).layer(IDENTITY, {}, (values[layer.name],))
         else:
             yield layer
     for i, output in enumerate(inner.outputs):
-        yield LayerPlace((*path[:-1], numbered(path[-1], i))).layer(IDENTITY, {}, (output,))
+        path = (*place.path[:-1], numbered(place.path[-1], i))
+        yield LayerPlace(path, allowance=place.allowance).layer(IDENTITY, {}, (output,))
 
 
 def each_step(options: dict[str, Any], place: LayerPlace, operands: Operands, named: Named) -> Iterator[KerasLayer]:

@@ -65,7 +65,7 @@ class WordTable(Record, eq=False):
         return len(self.constants) + len(self.places)
 
     def place(self, number: Any) -> Any:
-        """Return the place in a table of a word that is no constant, in words; of a value, a value."""
+        """Return the place in a table of a word that is not a constant, in words; of a value, a value."""
         if isinstance(number, int) and number in self.places:
             return self.places[number] // self.width
         return number - self.first + len(self.places)

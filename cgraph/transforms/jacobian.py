@@ -31,7 +31,7 @@ def jacobian(f: Callable, argnums: int | Sequence[int] = 0) -> Callable[..., Any
         f: a function over trees of arrays that returns floats
         argnums: the position of the argument to differentiate, or several, which give a tuple; its leaves are floats
     Raises, when called
-        GraphError, DTypeError: a result is no traced array of floats, or an argument is not of floats
+        GraphError, DTypeError: a result is not a traced array of floats, or an argument is not of floats
         NoGradientError: an operation has no gradient
     """
     return Jacobian(f, argnums)
@@ -88,8 +88,8 @@ class Jacobian(Transformation):
         """Return the derivatives of one result: the gradient of each element, in a batch."""
         if not isinstance(y, Node):
             raise GraphError(
-                f"{self!r}: the function returns {y!r:.80}, which is no traced array; return arrays that depend on the "
-                "arguments"
+                f"{self!r}: the function returns {y!r:.80}, which is not a traced array; return arrays that depend on "
+                "the arguments"
             )
         if y.dtype.kind != "f":
             raise DTypeError(f"{self!r}: the function returns {y.name} {y.spec}; return floats, such as np.real(y)")

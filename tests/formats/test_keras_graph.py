@@ -255,3 +255,17 @@ def test_a_layer_is_yielded_once_after_its_operands():
     assert list(sort_layers([])) == []
     with pytest.raises(FormatError, match="two of 3 layers have one name"):
         list(sort_layers([layer("a"), layer("b"), layer("a")]))
+
+
+def test_results_of_networks_that_are_used_many_times_are_charged():
+    """An inner network lists one result 200 times, and is used 200 times."""
+    inner = [{"class_name": "InputLayer", "name": "in", "config": {"batch_shape": [None, 4]}}]
+    ends = {"input_layers": ["in", 0, 0], "output_layers": [["in", 0, 0]] * 200}
+    net = {"class_name": "Functional", "name": "n", "config": {"layers": inner, **ends}}
+    rows = [
+        {"class_name": "InputLayer", "name": "a", "config": {"batch_shape": [None, 4]}},
+        {**net, "inbound_nodes": [[["a", 0, 0]]] * 200},
+    ]
+    config = {"layers": rows, "input_layers": ["a", 0, 0], "output_layers": ["n", 1, 0]}
+    with pytest.raises(FormatError, match="layer 'n"):
+        graph_of(KerasFile({"class_name": "Functional", "config": config}, {}, 10_000), {"batch": 1})

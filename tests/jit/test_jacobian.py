@@ -106,7 +106,7 @@ def test_the_same_jacobian_written_again_is_not_compiled_again():
         (lambda x: x, np.arange(3), DTypeError, "astype"),
         (lambda x: x * 1j, X, DTypeError, "np.real"),
         (lambda x: x > 1, X, DTypeError, "return floats"),
-        (lambda x: (x, "text"), X, GraphError, "no traced array"),
+        (lambda x: (x, "text"), X, GraphError, "not a traced array"),
     ],
 )
 def test_what_has_no_jacobian_is_refused(f, argument, error, words):

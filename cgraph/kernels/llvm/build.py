@@ -95,7 +95,7 @@ class Builder:
         return self.cast(self.word_address(at).load(), "i8")
 
     def word_address(self, at: Any) -> Ptr:
-        """Return the address of the argument with a number, which is no constant."""
+        """Return the address of the argument with a number, which is not a constant."""
         table = self.word_table
         if table is None:
             return self.words + at
