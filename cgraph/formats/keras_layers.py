@@ -18,19 +18,17 @@ from cgraph.formats.keras_rules import (
     constant,
     from_channels_last,
     per_channel,
+    unit_length,
     with_bias,
 )
 from cgraph.formats.keras_windows import channels_second, from_channels_second
 from cgraph.ir.graph import Node
 from cgraph.ops import activation, arithmetic, norm
-from cgraph.ops.arithmetic import maximum
-from cgraph.ops.elementary import sqrt
 from cgraph.ops.leaf import Const
 from cgraph.ops.softmax import softmax
 
 STATISTICS = ("mean", "variance")
 SMALLEST_DEVIATION = 1e-7  # of a Normalization; smaller ones are replaced by it
-SMALLEST_LENGTH = 1e-24  # the square of the smallest length of a vector that is divided by its length
 
 
 class Statistics(LayerRule):
@@ -98,11 +96,6 @@ def group_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
 def unit_norm(options: Options, weights: Weights, xs: list[Node]) -> Node:
     axes = options["axis"] if isinstance(options["axis"], list) else [options["axis"]]
     return unit_length(xs[0], tuple(axis_of(axis, xs[0]) for axis in axes))
-
-
-def unit_length(x: Node, axes: tuple[int, ...]) -> Node:
-    """Return vectors divided by their length, or by a small number where that is larger."""
-    return x / sqrt(maximum((x * x).sum(axes, keepdims=True), SMALLEST_LENGTH))
 
 
 def scale_channels(options: Options, weights: Weights, xs: list[Node]) -> Node:

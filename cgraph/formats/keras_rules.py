@@ -10,7 +10,8 @@ from cgraph.errors import FormatError
 from cgraph.ir.graph import OPS, Node
 from cgraph.kernels.mapped import in_c_order
 from cgraph.ops import activation
-from cgraph.ops.elementary import exp
+from cgraph.ops.arithmetic import maximum
+from cgraph.ops.elementary import exp, sqrt
 from cgraph.ops.leaf import Const
 from cgraph.ops.softmax import softmax
 from cgraph.record import Record
@@ -31,6 +32,7 @@ ACTIVATIONS = {
     "softmax": lambda x: softmax(x, axis=axis_of(-1, x)),
     "swish": activation.swish,
 }
+SMALLEST_LENGTH = 1e-24  # the square of the smallest length of a vector that is divided by its length
 SWITCHES = {"gamma": "scale", "beta": "center", "bias": "use_bias", "scale": "use_scale"}
 """Options of a layer without which it lacks an array."""
 
@@ -212,3 +214,8 @@ def per_channel(array: np.ndarray, x: Node) -> Node:
 def with_bias(x: Node, weights: Weights) -> Node:
     bias = weights.get("bias")
     return x if bias is None else x + per_channel(bias, x)
+
+
+def unit_length(x: Node, axes: tuple[int, ...]) -> Node:
+    """Return vectors divided by their length, or by a small number where that is larger."""
+    return x / sqrt(maximum((x * x).sum(axes, keepdims=True), SMALLEST_LENGTH))

@@ -25,6 +25,7 @@ from cgraph.formats.keras_rules import (
     constant,
     from_channels_last,
     merged_mask,
+    unit_length,
 )
 from cgraph.formats.keras_windows import (
     channels_second,
@@ -34,10 +35,10 @@ from cgraph.formats.keras_windows import (
     from_channels_second,
 )
 from cgraph.ir.graph import OPS, Node
-from cgraph.ops.arithmetic import add, maximum, multiply, subtract, true_divide
+from cgraph.ops.arithmetic import add, multiply, subtract, true_divide
 from cgraph.ops.attention import scaled_dot_product_attention
 from cgraph.ops.control import scan
-from cgraph.ops.elementary import sqrt, tanh
+from cgraph.ops.elementary import tanh
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.shape import broadcast_to
@@ -46,7 +47,6 @@ from cgraph.ops.softmax import softmax
 
 HIDDEN = np.float32(np.finfo(np.float32).min * 0.7)  # what Keras adds to scores of keys that do not count
 FAR = np.float32(1e9)  # what its layers Attention and AdditiveAttention subtract from them
-SMALLEST_LENGTH = 1e-24
 
 Step = Callable[[Options, Weights, Node, list[Node]], tuple[Node, list[Node]]]
 """Returns a step's output and new states from a step's input times the kernel, and its states."""
@@ -342,7 +342,7 @@ def dot(use: LayerUse) -> LayerResults:
     axes = use.options["axes"]
     axes = [a % v.ndim for a, v in zip(axes if isinstance(axes, list) else [axes, axes], use.xs)]
     if use.options.get("normalize"):
-        x, y = (v / sqrt(maximum((v * v).sum(a, keepdims=True), SMALLEST_LENGTH)) for v, a in zip(use.xs, axes))
+        x, y = (unit_length(v, (a,)) for v, a in zip(use.xs, axes))
     left = x.reshape((x.shape[0], 1, x.shape[1])) if x.ndim == 2 else x if axes[0] == 2 else x.transpose((0, 2, 1))
     right = y.reshape((*y.shape, 1)) if y.ndim == 2 else y if axes[1] == 1 else y.transpose((0, 2, 1))
     products = left @ right
