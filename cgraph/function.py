@@ -100,7 +100,7 @@ def compile(
         bands: compute images in bands of rows of at least this number of pixels where that needs less memory
         restructure: compute images around the memory peak in patches: a share of the peak, and numbers of patches
         weights: read large constants from a file while a run computes
-        rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory
+        rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and are never completely in memory
         weights_dtype: store large weights as ``float16`` or ``bfloat16``; arithmetic stays in float32
         precision: ``bf16``: convolutions and products may round their factors to bfloat16, in training too; a
             `Tolerance`: only those whose rounding keeps the outputs within an error; the `precision` of another
@@ -394,7 +394,7 @@ class Function(Runner):
 
 
 class RowsFunction(ByRows, Function):
-    """A Function of images that are streamed by rows and never whole in memory.
+    """A Function of images that are streamed by rows and are never completely in memory.
 
     For an input in `rows`, a call takes an array (perhaps in a mapped file, which is read some rows at a time) or an
     iterator of rows, arrays ``[n, c, w]`` or ``[n, c, rows, w]``. For an output in `rows`, ``out=`` takes an array,

@@ -42,7 +42,7 @@ def compile_sizes(
     """Make one function of a graph for each size.
 
     Parameters
-        build: a function that gets each size by name and returns the arguments of `cgraph.compile`: outputs, inputs
+        build: a function that takes each size by name and returns the arguments of `cgraph.compile`: outputs, inputs
             and, perhaps, update edges; or a function of options that returns a Function. Weights are Vars or arrays
             from outside it, so that all sizes share them
         shapes: for each input, in order, its shape, with names for the sizes that vary: ``{"x": ("batch", 784)}``
@@ -52,7 +52,7 @@ def compile_sizes(
     Raises
         GraphError: `build` is not a function; `shapes` has no shape by name; a size belongs to no input; `most` omits a
             size or has another; `build` returns no graph of its inputs
-        whatever `compile` raises
+        all errors of `compile`
     """
     return SizedFunction(build, shapes, most, options)
 
@@ -205,7 +205,7 @@ class SizedFunction:
                 self._functions.move_to_end(latest[0])
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
-        """Return the sizes that arrays have. InputError where they disagree."""
+        """Return the sizes that arrays have. InputError if they disagree."""
         by_name: dict[str, tuple[int, str]] = {}
         for x, shape in self.shapes.items():
             sizes = np.shape(arrays[x])

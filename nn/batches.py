@@ -15,8 +15,8 @@ from nn.loader import Batch, Loader
 class Batches(Record, eq=False):
     """Batches that a function returns for each epoch: from a generator, a database, files larger than memory.
 
-    All batches have the same shapes. A resumed run calls the function again and passes over the batches of the epoch
-    that it has trained on; the same batches for the same epoch give the same bits.
+    All batches have the same shapes. A resumed run calls the function again and skips the batches of the epoch that it
+    has trained on; the same batches for the same epoch give the same bits.
 
     Fields
         of_epoch: function of the epoch's number, counted from 0; returns an iterable of batches, which are tuples of an

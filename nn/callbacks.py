@@ -11,7 +11,7 @@ from nn.layer import Layer
 
 
 class Epoch(Record, eq=False):
-    """What a callback receives after an epoch.
+    """The state of a training that a callback receives after an epoch.
 
     Fields
         epoch: number of complete epochs

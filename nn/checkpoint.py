@@ -27,7 +27,7 @@ class Checkpoint(Record):
     """Place and times of checkpoints.
 
     Fields
-        path: path of the JSON file; the arrays are stored beside it
+        path: path of the JSON file; the arrays are stored in the same folder
         steps: interval in steps; 0 for none
         epochs: interval in epochs, also fractions; 0 for none
         when: function of step and loss; True writes a checkpoint after the step

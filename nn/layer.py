@@ -198,7 +198,7 @@ def initialise(layer: L, weights: Weights = 0) -> L:
         weights: a seed; ``"zeros"`` for zeros (quick, for measuring); None leaves the Parameters empty, which is
             enough to build and plan a graph
 
-    A weight's value depends on the seed and its path alone, so adding a layer does not change the others. The path also
+    A weight's value depends only on the seed and its path, so adding a layer does not change the others. The path also
     becomes the Parameter's name in messages and pictures.
     """
     check_model(layer)

@@ -1,4 +1,4 @@
-"""Loaders: the samples of each training step. The order of an epoch depends on seed and epoch alone."""
+"""Loaders: the samples of each training step. The order of an epoch depends only on seed and epoch."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -35,7 +35,7 @@ class Loader(Record, eq=False):
         order: ``"shuffled"`` anew in each epoch, ``"given"``, or ``"sampled"`` (drawn with repetition)
         seed: seed of the order
         change: augments a batch, such as by shifting pictures; its arguments are the arrays and a generator that
-            depends on seed and step alone
+            depends only on seed and step
         partial: the samples after the last complete batch of an epoch form a smaller batch. Otherwise the
             epoch skips them.
         prefetch: batches that a thread reads and changes ahead
@@ -94,7 +94,7 @@ class Loader(Record, eq=False):
         return map(self.at, range(first, stop))
 
     def shard_at(self, step: int, shard: int, shards: int) -> Batch:
-        """Return one of equal shards of a step's batch; `change` gets the shard and a generator of its own."""
+        """Return one of equal shards of a step's batch; `change` takes the shard and a separate generator."""
         epoch, place = divmod(step, self.steps_per_epoch)
         rows = sample_order(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
         rows = rows[len(rows) * shard // shards : len(rows) * (shard + 1) // shards]

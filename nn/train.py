@@ -1,7 +1,7 @@
 """train: the steps of training, with validation, checkpoints, early stopping and a progress bar.
 
 A resumed run continues with the same bits as one that was never stopped: the checkpoint has everything that changes,
-and the order of the samples depends on seed and step number alone.
+and the order of the samples depends only on seed and step number.
 """
 
 from collections.abc import Callable, Sequence

@@ -74,7 +74,7 @@ ORDERED = "greater greater_equal less less_equal maximum minimum".split()
 
 
 def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:
-    """Return a Python number beside an Array as an Array of rank 0: numbers are not part of a graph's structure."""
+    """Return a Python number that is combined with an Array as an Array of rank 0: the structure has no numbers."""
     return beside(x1, x2), beside(x2, x1)
 
 

@@ -3,7 +3,7 @@
 Bands come first, since they compute nothing twice; then rematerialisation; then bands of the rematerialised graph. All
 give the bits of the whole graph: the same kernels in the same order. The smallest plan of all means does not depend on
 the budget, so every budget at or above it can be met. Patches (`cgraph.budget.patches`) change the graph before it is
-lowered, by the option `restructure` alone.
+lowered, only by the option `restructure`.
 """
 
 from collections.abc import Callable

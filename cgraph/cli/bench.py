@@ -1,4 +1,5 @@
-"""``cgraph bench MODEL``: time runs of a model, alone or beside onnxruntime or openvino in the same process."""
+"""``cgraph bench MODEL``: time runs of a model, of cgraph only, or also of onnxruntime or openvino in the same
+process."""
 
 import argparse
 import json

@@ -52,7 +52,7 @@ def map_batches(function: Source, *arrays: Any, threads: int = 1, trust: bool = 
     Raises
         InputError: an array does not fit its input, or rows differ
         GraphError: the function has update edges, or inputs and outputs do not begin with one batch
-        FormatError: it cannot be saved; give a factory. Or a saved folder is damaged, or not the user's alone
+        FormatError: it cannot be saved; give a factory. Or a saved folder is damaged, or other users can write to it
         UnavailableError: dask is not installed
     """
     da, delayed = dask_part("dask.array"), dask_part("dask").delayed

@@ -60,7 +60,7 @@ class ExportEngine(Record):
             raise GraphError(f"there is no machine {self.machine!r:.60}. Use one of {', '.join(machines())}")
 
     def target_for(self, roots: tuple[Node, ...]) -> Target:
-        """Return the target of a lowered graph: 8-bit kernels have one of their own on processors without vectors."""
+        """Return the target of a lowered graph: 8-bit kernels have a separate one on processors without vectors."""
         row = machine_named(self.machine)
         has_bytes = any(isinstance(x.op, BYTE_OPS) for x in post_order(roots))
         return row.bytes_target if has_bytes else row.target

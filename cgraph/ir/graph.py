@@ -200,12 +200,12 @@ class Node(NodeMethods["Node"]):
 
     @property
     def name(self) -> str:
-        """The op's name; the own name of a Var or Const."""
+        """The name of the op, or of a Var or Const."""
         return getattr(self.op, "label", None) or self.op.name
 
     @property
     def label(self) -> str:
-        """The user's name: a leaf's own, else that of the layer, of the file's node, or of the variable; or empty."""
+        """The user's name: that of a leaf, of the layer, of the file's node, or of the variable; or empty."""
         if hasattr(self.op, "label"):
             return self.name
         return self.origin.name or variable_at(self.origin.file, self.origin.line)

@@ -1,9 +1,9 @@
 """Cache folders of machine code: small files with checksums, written by rename and removed when long unused.
 
-Machine code is executed, so a process reads only files that no other user can have written. The folder belongs to the
-user alone (mode 0700), each parent folder belongs to the user or to root and does not let others rename its entries,
-and each file is a regular file of the user with one name, which others cannot write. The folder is opened once, from
-the root down, and each part is checked after opening (`cgraph.system.file_ownership.open_folder`). Files are opened
+Machine code is executed, so a process reads only files that no other user can have written. Only the user may use the
+folder (mode 0700), each parent folder belongs to the user or to root and does not let others rename its entries, and
+each file is a regular file of the user with one name, which others cannot write. The folder is opened once, from the
+root down, and each part is checked after opening (`cgraph.system.file_ownership.open_folder`). Files are opened
 relative to its descriptor, so a symbolic link that changes later has no effect. A folder that fails the checks is not
 used: with another user's HOME there is no cache. On Windows the folder must lie in the user's profile.
 
@@ -47,7 +47,7 @@ Identity = tuple[int, int]
 
 
 class CacheFolder:
-    """A folder that belongs to the user alone, opened once. Changes: files come and go.
+    """A folder that belongs only to the user, opened once. Changes: files come and go.
 
     Parameters
         path: its name in messages
@@ -159,7 +159,7 @@ def close_own(handle: Folder, identity: Identity) -> None:
 
 
 def cache_folder(kind: str = "kernels") -> CacheFolder | None:
-    """Open the user's cache folder, creating it when missing. None when no folder can belong to the user alone."""
+    """Open the user's cache folder, creating it when missing. None if no folder can belong only to the user."""
     base = cache_base()
     if base is None:
         return None

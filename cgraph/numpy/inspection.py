@@ -102,7 +102,7 @@ def diag_indices_from(arr: Any) -> tuple[np.ndarray, ...]:
 
 @of(np.ix_)
 def ix_(*args: Any) -> tuple[Node, ...]:
-    """Return rows of indices, each along an axis of its own."""
+    """Return rows of indices, each along a different axis."""
     nodes = [as_node(x) for x in args]
     return tuple(x.reshape([-1 if i == j else 1 for j in range(len(nodes))]) for i, x in enumerate(nodes))
 
@@ -121,7 +121,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Node:
 def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Node:
     """Apply a function to each row of a node along an axis; its results take the place of the axis.
 
-    Every row adds nodes of its own: call functions with an `axis` argument directly instead.
+    Every row adds nodes to the graph, so prefer functions with an `axis` argument.
     """
     arr = as_node(arr)
     rows = moveaxis(arr, axis, -1)

@@ -65,7 +65,7 @@ def prod(
 
 @of(np.max, np.amax)
 def max(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
-    """Return the largest along axes, all by default, and at least `initial`; NaN when one is."""
+    """Return the largest element along axes, all by default, and at least `initial`; NaN if one is NaN."""
     return extreme(ops.max, maximum, a, axis, keepdims, initial, where)
 
 
@@ -171,7 +171,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
 
 
 def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
-    """Return weights that have the lengths of the axes alone, laid along them."""
+    """Return weights that have only the lengths of the axes, placed along them."""
     if axis is None:
         raise ShapeError(f"weights {weights.spec} have another shape than {a.spec}. Pass axis=, along which they lie")
     axes = [axis_of(i, a.ndim) for i in (axis if isinstance(axis, Sequence) else (axis,))]

@@ -50,7 +50,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
 
 @of(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Node:
-    """Return elements at positions along an axis, by default of all; `mode` raises for, wraps or clips others."""
+    """Return elements at positions along an axis, or of all elements; `mode` raises, wraps or clips other positions."""
     a = as_node(a)
     n = a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
     return takes.take(a, inside(indices, n, mode), axis)

@@ -10,7 +10,7 @@ from cgraph.record import Record
 
 
 class Closed(Record, eq=False):
-    """Results that read Vars alone.
+    """Results that read only Vars.
 
     Fields
         shared: the values that they read from outside

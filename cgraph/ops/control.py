@@ -99,7 +99,7 @@ def fori(
     The body is called once, with Vars for `i` (int64) and the state; its kernels run in native code.
 
     Parameters
-        lower, upper: integers, or nodes of one integer, which a run knows
+        lower, upper: integers, or nodes of one integer
         body: takes i and the state, and returns the next state, of the same structure, shapes and dtypes
         state: the initial state: a node or array, or nested tuples, lists and dicts of them
         maximum: of rounds, where a bound is a node; needed only for gradients (see `while_loop`)
@@ -144,8 +144,8 @@ def index_node(x: Any) -> Node:
 def cond(p: Any, f: Callable[..., Values], g: Callable[..., Values], *xs: Any) -> Values:
     """Return ``f(*xs)`` if `p` is True, else ``g(*xs)``: one of two results of equal specs.
 
-    Both functions are called once, when the graph is built; a run computes one of them. What a function computes from
-    values outside belongs to it, too. The gradient is that of the function that a run computes.
+    Both functions are called once, when the graph is built; a run computes one of them. Nodes that a function creates
+    from outside values are computed only with it. The gradient is that of the function that a run computes.
 
     Parameters
         p: one bool

@@ -189,7 +189,7 @@ class Arccos(Elementary):
 
 
 def root_of_one_less_square(x: Node) -> Node:
-    """Return ``sqrt(1 - x**2)``; for complex x by factors, which keep the sign of a zero beside a branch cut."""
+    """Return ``sqrt(1 - x**2)``; for complex x by factors, which keep the sign of a zero at a branch cut."""
     return sqrt(1.0 - square(x)) if x.dtype.kind != "c" else sqrt(-(x - 1.0)) * sqrt(-(-x - 1.0))
 
 

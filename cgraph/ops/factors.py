@@ -147,7 +147,7 @@ class TallSvd(ByLapack):
 
 
 class SingularValues(ByLapack):
-    """s of `Svd` alone, as NumPy computes it with ``compute_uv=False``."""
+    """Only s of `Svd`, as NumPy computes it with ``compute_uv=False``."""
 
     def infer(self, x: Spec) -> Spec:
         check_matrices(x, square=False)

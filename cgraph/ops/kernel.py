@@ -160,8 +160,8 @@ def kernel(
     Without `out` and `tasks`, the function takes and returns numbers and is applied element by element to operands that
     are broadcast to one shape and dtype. With both, it takes a task number, the result and the operands as arrays in C
     order (operands of rank 0 as numbers), and writes a part of the result. All tasks together must write every element,
-    and no two tasks the same one. Such a function allocates no memory, raises no exceptions, and its indices are not
-    checked. Globals and closures have the values they had when the kernel was called.
+    and no two tasks may write the same one. Such a function allocates no memory, raises no exceptions, and its indices
+    are not checked. Globals and closures have the values they had when the kernel was called.
 
     Parameters
         out: takes the operands' specs (`shape`, `dtype`) and returns that of the result: one of them, or ``(shape,
@@ -172,7 +172,8 @@ def kernel(
             operand, or None for an operand without one
     Raises
         GraphError: `function` is not a plain Python function, or only one of `out` and `tasks` is given
-        NoKernelError, at compile: the function uses what kernels do not support, or reads a global that has changed
+        NoKernelError, at compile: the function has a construct that kernels do not support, or reads a global that has
+            changed
     """
     if function is None:
         return partial(kernel, out=out, tasks=tasks, dtype=dtype, grad=grad)

@@ -82,7 +82,7 @@ class Var(Node):
         return self.cell.value.is_there
 
     def assign(self, value: Any, copy: bool = True) -> "Var":
-        """Store a value of the Var's own shape and dtype; numbers and lists are converted, float64 becomes float32.
+        """Store a value of the Var's shape and dtype; numbers and lists are converted, float64 becomes float32.
 
         The value is copied unless `copy` is False. Then the array, which may be memory-mapped, must not change
         afterwards. A run in progress keeps the bytes with which it started.

@@ -1,4 +1,4 @@
-"""Masks of attention that is written out: what they hide, and their shape beside the products they are applied to."""
+"""Masks of attention in separate ops: the keys that they hide, and their shape relative to that of the products."""
 
 from math import inf
 

@@ -195,7 +195,7 @@ def take_choice(s: Scores) -> Iterator[Scores]:
 
 
 def causal(s: Scores, at: Node, later: float) -> Iterator[Scores]:
-    """Yield scores whose later keys are hidden by a number; nothing beside a bool mask if that number is finite."""
+    """Yield scores whose later keys are hidden by a number; none with a bool mask if that number is finite."""
     if later == -inf or all(x.node.dtype != bool for x in s.masks):
         yield replace(s, at=at, causal=True, later=max(s.later, later))
 

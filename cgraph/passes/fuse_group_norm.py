@@ -16,7 +16,7 @@ def fuse_group_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     values in between: one pass over x fewer.
 
     The norm takes each group as a channel, as ``InstanceNormalization`` of ``[n, groups, ...]``, or is one of `x`
-    itself. `scale` and `shift` differ between channels alone. Values change in the last places.
+    itself. `scale` and `shift` differ only between channels. Values change in the last places.
     """
     graph = Roots.of(outputs)
     if not graph.has(GroupNorm):
@@ -60,7 +60,7 @@ def is_filled(node: Node, number: float) -> bool:
 
 
 def is_by_channel(parameter: Node | None, y: Node) -> bool:
-    """Return True if a factor or term differs along axis 1 alone."""
+    """Return True if a factor or term differs only along axis 1."""
     if parameter is None:
         return True
     first, _, *rest = shape_from_the_right(parameter, y.ndim)

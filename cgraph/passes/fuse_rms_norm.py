@@ -20,7 +20,7 @@ from cgraph.passes.patterns import (
 def fuse_rms_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """x / sqrt(mean(x ** 2) + eps) * scale -> one op, if no other node reads the values in between: fewer bytes.
 
-    The mean is over the last axes; `scale` differs along these alone. Values change in the last places. Not detected: a
+    The mean is over the last axes; `scale` differs only along these. Values change in the last places. Not detected: a
     root to which eps is added behind it, and a norm with a lower bound in place of eps.
     """
     graph = Roots.of(outputs)

@@ -61,7 +61,7 @@ class LayerPrecision(Record):
         computed: ``bf16`` or ``float32``
         multiply_adds: number of multiply-adds in one run
         reason: why the layer stays float32; empty for bf16
-        error: of the outputs with this layer alone rounded; None if it was not measured
+        error: of the outputs if only this layer rounds; None if it was not measured
     """
 
     name: str

@@ -75,8 +75,8 @@ class CompileOptions(Record):
         precision: ``bf16``: convolutions and products, in training too, may round their factors to bfloat16 and add in
             float32. They do where that is faster; elsewhere they stay float32. A `Tolerance` decides for each layer by
             the error of samples; a `MixedPrecision` repeats a choice. Engines get `RoundedLayers`. See docs/half.md
-        rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and never whole in memory: the
-            same bits. See docs/memory.md
+        rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and are never completely in memory:
+            the same bits. See docs/memory.md
     """
 
     memory: str | Strategy = "auto"

@@ -1,7 +1,7 @@
 """Search for the layers that may be rounded within an accepted error of the outputs.
 
-All layers together are tried first. If they exceed the error, each layer is rounded alone, and layers are ordered by
-the square of their error for each multiply-add, since errors of many roundings add up as squares. Bisection then
+All layers together are tried first. If they exceed the error, each layer is rounded separately, and layers are ordered
+by the square of their error for each multiply-add, since errors of many roundings add up as squares. Bisection then
 selects the longest beginning of this order whose measured error is accepted. Every step is deterministic.
 """
 

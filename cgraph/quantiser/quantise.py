@@ -191,7 +191,7 @@ def tune(
 
 
 def sensitivities(simulation: Simulation, samples: Samples, answers: Answers, tell: Tell) -> list[Sensitivity]:
-    """Return the cost of each layer quantised alone, the worst first."""
+    """Return the cost of quantising each layer separately, the worst first."""
     function = simulation.function(simulation.outputs, False)
     rows = []
     for layer in with_progress("sensitivity", simulation.network.layers, tell):

@@ -27,7 +27,7 @@ class Likeness(Record):
 
 
 class Sensitivity(Record):
-    """The cost of quantising one layer alone.
+    """The cost of quantising only one layer.
 
     Fields
         layer: its name
@@ -47,7 +47,7 @@ class Report(Record):
     weights, plan: bytes of the weights and of the arena, as float and quantised
     layers: number of quantised layers
     skipped: names of the layers that stay float
-    table: each layer quantised alone, the worst first; empty unless requested
+    table: each layer quantised separately, the worst first; empty unless requested
     """
 
     float_right: float | None

@@ -1,7 +1,7 @@
 """Orders in which nodes may run more than once, so that fewer values wait.
 
-An order is a list of positions with repeats. A read refers to the last run before it, so the list alone determines
-which values are stored and which are computed again: a value is in use from a run to the last read before its next run.
+An order is a list of positions with repeats. A read refers to the last run before it, so the list determines which
+values are stored and which are computed again: a value is in use from a run to the last read before its next run.
 
 Source: the problem is that of Jain et al. 2020, Checkmate, arXiv:1910.02653. Here a node's first run may be delayed,
 too.

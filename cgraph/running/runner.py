@@ -141,7 +141,7 @@ class Runner:
     def save_state(self, path: str | os.PathLike) -> None:
         """Write the values of the cells as a safetensors file; cells without a value are left out.
 
-        The file is the old or the new one at any moment.
+        At any moment the file is complete: the old one or the new one.
         """
         arrays = self.between_runs(self._arrays)
         slots.write_safetensors(path, arrays)

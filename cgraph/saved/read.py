@@ -131,7 +131,7 @@ def load_or_compile(files: Files, threads: int, verify: bool, in_memory: bool) -
 
 
 def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
-    """Return the graph beside a program, checked against the manifest's checksum; formats 1 and 2 have none."""
+    """Return the stored graph of a program, checked against the manifest's checksum; formats 1 and 2 have none."""
     graph, sums = folder[GRAPH], entries.get("files")
     if entries.get("version") not in WITHOUT_SUM:
         check_file(GRAPH, graph, sums if isinstance(sums, dict) else {}, True)

@@ -13,7 +13,7 @@ WHAT = "an input of texts"
 
 
 def text_entry(text: TextInput | None) -> Any:
-    """Return the entry of an input of strings; None if a run reads their codes alone."""
+    """Return the entry of an input of strings; None if a run reads only their codes."""
     if text is None:
         return None
     features = [feature_entry(x) for x in text.features]

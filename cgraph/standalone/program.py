@@ -232,7 +232,7 @@ def largest_arena(programs: Sequence[ExportProgram]) -> int:
 
 
 def check_code(code: Code) -> None:
-    """Raise FormatError for steps that have no machine code of their own."""
+    """Raise FormatError for steps that have no machine code."""
     functions = [i for i, k in enumerate(code.kernels) if isinstance(k, Callback)]
     if functions:
         labels = labels_of(code, functions)

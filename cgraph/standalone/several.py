@@ -35,7 +35,7 @@ def export_sizes(
     run reads what a run of another size left there. See docs/standalone.md.
 
     Parameters
-        build: a function that gets each size by name and returns the arguments of `cgraph.compile`: outputs, inputs
+        build: a function that takes each size by name and returns the arguments of `cgraph.compile`: outputs, inputs
             and, perhaps, update edges. State is Vars from outside it, or Vars of one name, shape and value
         sizes: of each run, by name: ``[{"n": 64}, {"n": 128}]``. Their values, in this order, end the run's name
         folder, target, name, names, form, memory, reset, options: as for `cgraph.export`

@@ -1,9 +1,9 @@
 """Child processes: Python programs of this package, started so that no file of the current folder can run.
 
-A file that a user downloaded often lies in the current folder, beside files named ``json.py`` or ``numpy.py`` that came
-with it. So a child imports nothing from the current folder or from the folder of a script (``python -P``) and ignores
-``PYTHONPATH`` and all other variables of Python (``-E``). It inherits no descriptors, and its input is empty. Where the
-package itself is not installed, the folder that holds it is searched last.
+A file that a user downloaded often lies in the current folder, next to files named ``json.py`` or ``numpy.py`` that
+came with it. So a child imports nothing from the current folder or from the folder of a script (``python -P``) and
+ignores ``PYTHONPATH`` and all other variables of Python (``-E``). It inherits no descriptors, and its input is empty.
+Where the package itself is not installed, the folder that holds it is searched last.
 """
 
 import signal

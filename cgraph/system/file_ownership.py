@@ -1,7 +1,7 @@
 """File ownership and identity: machine code is loaded only from files that no other user can write.
 
-Windows has lists of permissions instead of owners and permission bits, and gives the folder of a user's profile to that
-user, administrators and the system alone. So there a file counts as the user's where it lies in that folder.
+Windows has lists of permissions instead of owners and permission bits, and gives only that user, administrators and the
+system access to the folder of a user's profile. So there a file counts as the user's where it lies in that folder.
 """
 
 import os

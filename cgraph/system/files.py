@@ -48,7 +48,7 @@ def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `path`, which is renamed to `path` once its files are written.
+    """Yield an empty folder next to `path`, which is renamed to `path` once its files are written.
 
     It is removed if an exception is raised. A process that is killed leaves at worst a ``.part`` folder.
     """

@@ -1,6 +1,6 @@
 """The call of a user's function with tracers, and the passage of every operation from tracers to nodes and back.
 
-Inside the library no trace is active, so that library code sees nodes alone; a user's function that the library calls
+Inside the library no trace is active, so that library code sees only nodes; a user's function that the library calls
 while it builds (the body of a loop) is traced in a trace of its own.
 """
 

@@ -1,4 +1,4 @@
-"""Transformation: a function made of a function, applied inside a trace in progress or compiled when called alone."""
+"""Transformation: a function made of a function, applied inside a trace, or compiled when called outside of one."""
 
 from collections.abc import Callable, Sequence
 from functools import update_wrapper

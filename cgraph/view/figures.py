@@ -66,7 +66,7 @@ class WeightFigures(Record):
         path: the file
         ring: bytes of memory for them
         pieces: in the order of reading
-        kernels: seconds of all steps, each run alone with its weights in memory
+        kernels: seconds of all steps, each run separately with its weights in memory
         predicted, measured: seconds of a whole run
     """
 

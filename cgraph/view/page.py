@@ -1,4 +1,4 @@
-"""A page to explore a Function: the plan of its memory, its graph beside it, and the values in use at every step.
+"""A page to explore a Function: the plan of its memory, its graph, and the values in use at every step.
 
 The page is one file that uses no network: its policy forbids the browser to load anything, and to run any script except
 the one whose hash it contains. Names from the graph are data in it, never markup.

@@ -1,9 +1,9 @@
 """Traces of steps over time for Perfetto and Chrome, with the bytes in use.
 
-The trace has two processes. The first has the times of `cgraph.view.timing`: each step was run alone on all threads of
-its Function, and the shortest times are laid end to end; its length is the sum of the steps. The second is a recording
-of one run, the shortest of several: it has a track for each thread, with a bar for every share of a step's tasks that
-the thread ran, so gaps are waiting. A loop is one step in both.
+The trace has two processes. The first has the times of `cgraph.view.timing`: each step was run separately on all
+threads of its Function, and the shortest times follow each other; its length is the sum of the steps. The second is a
+recording of one run, the shortest of several: it has a track for each thread, with a bar for every share of a step's
+tasks that the thread ran, so gaps are waiting. A loop is one step in both.
 
 Source: Trace Event Format, Google 2016: JSON objects with phases ``X`` (complete), ``C`` (counter) and ``M`` (names of
 tracks); times are microseconds.

@@ -1,8 +1,8 @@
 """Waits for streamed weights: predicted from times of rows and reads, and measured piece by piece.
 
-Each piece is read alone and each step run alone; these times predict the waits of a reader and kernels that overlap
-(`cgraph.engine.cpu.ring_timing`). Then whole runs are made one after the other, and the shortest counts. No update edge
-is written. Weights that were read are not in the system's cache, so every run reads the disk.
+Each piece is read separately and each step is run separately; these times predict the waits of a reader and kernels
+that overlap (`cgraph.engine.cpu.ring_timing`). Then whole runs are made one after the other, and the shortest counts.
+No update edge is written. Weights that were read are not in the system's cache, so every run reads the disk.
 """
 
 from collections.abc import Mapping, Sequence

@@ -124,7 +124,7 @@ class MultiHeadAttention(Layer):
         return self._distances(keys, queries, start) if self.alibi else None
 
     def _distances(self, keys: int, queries: int, start: Node | None) -> Node:
-        """Return the bias ``[n, heads, 1, keys]``, by key alone, since softmax of a row is invariant to a shift."""
+        """Return the bias ``[n, heads, 1, keys]``, only by key, since softmax of a row is invariant to a shift."""
         last = cg.reshape(start, (-1, 1, 1, 1)) + (queries - 1) if start is not None else np.int64(keys - 1)
         slopes = alibi_slopes(self.heads).reshape(1, -1, 1, 1)
         return cg.astype(cg.arange(keys) - last, "float32") * slopes

@@ -63,7 +63,7 @@ class RecurrentCell(Layer):
         return arrays | self.torch_bias(names[f"bias_ih{end}"], names[f"bias_hh{end}"])
 
     def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the biases of PyTorch's two."""
+        """Return the bias for PyTorch's two biases."""
         return {"bias": operand + state}
 
 
@@ -109,7 +109,7 @@ class GRU(RecurrentCell):
         return (cg.gru_cell(x, state[0], self.weight, self.state_weight, self.bias, self.state_bias),)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """Return values as of any cell; PyTorch has the reset gate before the update gate."""
+        """Return values by path; PyTorch has the reset gate before the update gate."""
         arrays = super().from_torch(names)
         return arrays | {name: self._swap_gates(arrays[name]) for name in ("weight", "state_weight", "bias")}
 

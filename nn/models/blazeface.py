@@ -65,7 +65,7 @@ def blocks(before: int, sizes: tuple[tuple[int, int], ...], residual: bool = Tru
 class BlazeFace(Layer):
     """Images ``[n, 3, h, w]`` with values from -1 to 1 to raw boxes ``[n, 896, 16]`` and scores ``[n, 896, 1]``.
 
-    Boxes are in pixels relative to their anchor; a sigmoid makes probabilities of scores.
+    Boxes are in pixels relative to their anchor; the sigmoid of a score is a probability.
 
     Fields
         back: the back camera's network

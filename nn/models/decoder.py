@@ -38,7 +38,7 @@ class Decoder(Layer):
     Operands
         x: tokens, integers ``[n, t]`` with ``t <= length``
     Fields
-        positions: a trained row for each position; None for blocks with positions of their own
+        positions: a trained row for each position; None for blocks that encode positions themselves
         length: maximum number of tokens of a sequence
     Result
         scores (logits) ``[n, t, symbols]``

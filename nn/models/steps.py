@@ -1,7 +1,7 @@
 """A network as steps of published memory tables: one step for each convolution, pooling, addition and so on.
 
 Bias, batch norm and activation belong to the step before them, and so does a view after a view or after a mean.
-Weights, and values computed from weights alone, have no step.
+Weights, and values computed only from weights, have no step.
 
 Source: the rules that reproduce the tables of Pisarchyk and Lee 2020, arXiv:2001.03288.
 """

@@ -56,7 +56,7 @@ class Optimiser(Record):
 
     @staticmethod
     def of(optimiser: "Optimiser | Method | None") -> "Optimiser":
-        """Return an Optimiser: a method alone has the default rate, and Adam is the default method."""
+        """Return an Optimiser: a method without a rate has the default rate, and Adam is the default method."""
         return (
             optimiser
             if isinstance(optimiser, Optimiser)

@@ -6,7 +6,7 @@ Each shard's share of the batch is a power of two, so multiplying by it does not
 
 What is summed comes in pieces, flat arrays of whole values, so that the sum of one piece can start while later ones are
 computed. Their order is that in which backpropagation completes them: the forward pass's values first, then the
-gradients of the Parameters from the last to the first. It depends on the model alone, so all workers share it.
+gradients of the Parameters from the last to the first. It depends only on the model, so all workers share it.
 """
 
 from collections.abc import Iterator, Sequence

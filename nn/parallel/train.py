@@ -1,4 +1,4 @@
-"""data_parallel: `nn.train` over the workers of a dask cluster; its bits depend on the number of shards alone."""
+"""data_parallel: `nn.train` over the workers of a dask cluster; its bits depend only on the number of shards."""
 
 import os
 from collections import deque

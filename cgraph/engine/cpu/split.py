@@ -30,7 +30,7 @@ MakeCode = Callable[[Compiled], Code]
 
 
 class Split(Record):
-    """A plan and the memory that a run needs beside its arena.
+    """A plan and the memory that a run needs in addition to its arena.
 
     Fields
         pieces: the weights that go through the ring

@@ -28,7 +28,7 @@ def messages() -> ModuleType:
 
 
 def load_messages() -> ModuleType:
-    """Run the module of messages alone. ImportError if it does not exist."""
+    """Run only the module of messages. ImportError if it does not exist."""
     package = find_spec("onnx")
     spec = package and PathFinder.find_spec(MODULE, package.submodule_search_locations)
     if not spec or not spec.loader:

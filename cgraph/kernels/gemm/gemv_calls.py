@@ -1,6 +1,6 @@
 """Calls of products of a matrix and a vector that are read in place: dot products of rows, or a sum of rows.
 
-A long sum is computed in parts, which several threads share. Their number follows from its length alone, so the bits
+A long sum is computed in parts, which several threads share. Their number depends only on its length, so the bits
 depend neither on the number of threads nor on how the other side is divided.
 """
 
@@ -59,7 +59,7 @@ def results_of(k: int) -> int:
 def long_sum(x: Matrices, at: Pointer) -> list[Matrices]:
     """Return the products of the parts, with results at `at`, and the product of these with ones.
 
-    The results of a column lie beside one another, those of a row below one another, as the same kernel reads them.
+    The results of a column lie next to each other, those of a row below each other, as the same kernel reads them.
     """
     parts, results, size = parts_of(x.k), results_of(x.k), x.m * x.n
     part, row = (1, results) if is_dot(x) else (size, size)  # elements to the next part, and to the next row

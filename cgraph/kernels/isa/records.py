@@ -123,7 +123,7 @@ class Intrinsic(Record):
 
 
 class CodeGeneration(Record):
-    """The settings of LLVM's code generator that, beside the target and LLVM's version, determine machine code.
+    """The settings of LLVM's code generator that, together with the target and LLVM's version, determine machine code.
 
     Fields
         triple, layout: LLVM's names of the system and the data layout; an empty layout is the triple's own

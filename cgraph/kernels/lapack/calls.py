@@ -177,7 +177,7 @@ def tall_svd_job(dtype: str, shape: Shape) -> MatrixJob:
 
 
 def singular_values_job(dtype: str, shape: Shape) -> MatrixJob:
-    """Return the singular values alone."""
+    """Return only the singular values."""
     (m, n), number, least = shape[-2:], number_of(dtype), min(shape[-2:])
     more = [None] * (1 + (number.kind == "c"))
     matrix = "N", m, n, None, m, None, None, m, None, n

@@ -1,6 +1,6 @@
 """Storage dtypes in kernels: loads widen to float32, stores round.
 
-Codes of storage dtypes name types of memory alone, as ``b1`` is a byte there. Every target
+Codes of storage dtypes name only types of memory, as ``b1`` is a byte there. Every target
 gives the same bits: by one instruction where it exists, by integer arithmetic elsewhere.
 """
 

@@ -1,8 +1,8 @@
 """Values of kernels being written: scalars and vectors with Python operators, addresses of elements, variables.
 
 Dtypes are NumPy's short codes: ``f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16``. ``b1`` is one byte in memory, one bit in a
-register; a complex number is one integer of its size (`cgraph.kernels.llvm.vcomplex`). Codes of storage dtypes are of
-memory alone; these values are ``f4`` in a register (`cgraph.kernels.llvm.storage`). Python numbers become constants of
+register; a complex number is one integer of its size (`cgraph.kernels.llvm.vcomplex`). Codes of storage dtypes are only
+for memory; these values are ``f4`` in a register (`cgraph.kernels.llvm.storage`). Python numbers become constants of
 the other side's type; a scalar next to a vector is spread over its lanes.
 """
 

@@ -1,7 +1,7 @@
 """Calls of reductions: sums, products, extremes and their indices, over any axes of any layout.
 
 A reduction with few outputs is divided into parts. Their results go to a workspace, and a second call reduces them. The
-number of parts follows from sizes alone, never from the number of threads.
+number of parts depends only on sizes, never from the number of threads.
 """
 
 from collections.abc import Sequence

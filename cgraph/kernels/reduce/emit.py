@@ -3,7 +3,7 @@
 ``along``: an output is one run of rows and columns; a vector of accumulators is several registers wide, and a fixed
 tree joins its lanes at the end. ``across``: a vector has as many outputs as lanes, with accumulators on the stack while
 the rows go by. A task is some outputs times one part of the reduced rows or columns. The division into parts is in the
-arguments and depends on sizes alone, so any number of threads gives the same bits.
+arguments and depends only on sizes, so any number of threads gives the same bits.
 """
 
 from collections.abc import Callable

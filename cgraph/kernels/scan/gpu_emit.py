@@ -1,8 +1,8 @@
 """Cumulative sums, products, minima and maxima in blocks of threads.
 
 ``along``: a block processes a line, as many elements at a time as it has threads, and combines them by doubling in
-shared memory (Hillis and Steele 1986); the prefix of earlier elements is combined last, so the order depends on indices
-alone. An element is read before it is written, so `out` may be `x`.
+shared memory (Hillis and Steele 1986); the prefix of earlier elements is combined last, so the order depends only on
+indices. An element is read before it is written, so `out` may be `x`.
 """
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block

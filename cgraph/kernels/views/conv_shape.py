@@ -192,7 +192,7 @@ class ConvShape(LayerShape):
 
 
 def sums(target: Target) -> int:
-    """Return the vector registers available for sums, beside the weights and one broadcast scalar."""
+    """Return the vector registers available for sums, besides the weights and one broadcast scalar."""
     if target.registers < 16:
         return max(target.registers - 2, 1)
     return 28 if target.registers == 32 else 12 if target.fma else 8

@@ -173,7 +173,7 @@ def streams(views: Iterable[View]) -> list[int | Pointer]:
 
 
 class TaskGrid(Record):
-    """The division of rows and columns into tasks; it depends on the shape alone.
+    """The division of rows and columns into tasks; it depends only on the shape.
 
     Fields
         block: columns of one task

@@ -27,7 +27,7 @@ def winograd_rule(shape: ConvShape, n: int, filters: np.ndarray | None = None) -
     """Return the tile size for `n` images: 0 (direct), 2 or 4. Always 0 where Winograd does not apply.
 
     Parameters
-        filters: ``[k, c, 3, 3]``, for the estimate of the error; without them time alone decides
+        filters: ``[k, c, 3, 3]``, for the estimate of the error; without them only time decides
     """
     if not is_winograd(shape) or min(shape.result) == 0 or n == 0:
         return 0

@@ -14,7 +14,7 @@ from cgraph.kernels.cache import cache_folder
 def compile_cached(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call, and store its code on disk.
 
-    The code is stored in a cache folder of the user's, under a hash of all sources beside the function: Numba compares
+    The code is stored in a cache folder of the user's, under a hash of all sources next to the function: Numba compares
     only the function's own file, and its pickles name classes of the others. Without such a folder nothing is stored.
 
     Reference counting is disabled: compiled functions allocate nothing, and the caller keeps every array alive.

@@ -1,8 +1,8 @@
 """A planning problem as the compiled search reads it: arrays in units, time cut into sections.
 
 A section is a range of steps at which a largest set of operands is in use together (a maximal clique of the interval
-graph); every other step uses a subset of one of them, so sections alone determine the capacity needed. There are at
-most as many sections as operands. Sizes are divided by their greatest common divisor, which is at least the alignment:
+graph); every other step uses a subset of one of them, so only sections determine the capacity needed. There are at most
+as many sections as operands. Sizes are divided by their greatest common divisor, which is at least the alignment:
 offsets of a plan in which every operand rests on another are sums of sizes, so nothing is lost.
 """
 

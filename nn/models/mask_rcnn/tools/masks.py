@@ -2,7 +2,7 @@
 
 Source: cocodataset.org/#format-data; for packed runs, pycocotools' ``maskApi.c``. Segmentations are not trusted: the
 work of drawing is bounded before anything is drawn, and runs must fill their picture exactly. A mask takes a byte for
-each of its pixels, and a strip of `STRIP` pixels beside it.
+each of its pixels, and for a strip of `STRIP` pixels.
 """
 
 from array import array
@@ -58,7 +58,7 @@ def outlines_of(polygons: list[list[float]]) -> Outlines:
 
 
 def work_at_most(segmentation: Any, rows: int, columns: int) -> float:
-    """Return an upper bound on the work of drawing an object's mask, from its number of corners alone."""
+    """Return an upper bound on the work of drawing an object's mask, from its number of corners."""
     if not isinstance(segmentation, list):
         return rows * columns
     counts = [len(corners) for corners in segmentation if isinstance(corners, list)]

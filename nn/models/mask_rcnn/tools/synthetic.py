@@ -1,4 +1,4 @@
-"""Synthetic images of discs, squares and triangles with ground truth; each depends on a seed and its number alone.
+"""Synthetic images of discs, squares and triangles with ground truth; each depends only on a seed and its number.
 
 Backgrounds have patches and a gradient, objects have colours and stripes; later objects cover earlier ones, with noise.
 """
