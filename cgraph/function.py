@@ -246,7 +246,7 @@ def check_request(request: Request) -> None:
     names = [x.name for x in inputs]
     for name in names:
         if names.count(name) > 1:
-            raise GraphError(f"two inputs are called {name!r}; give each a name of its own")
+            raise GraphError(f"two inputs are called {name!r}; give each a different name")
     for x, node in updates.items():
         if x.spec != node.spec:
             raise ShapeError(
@@ -349,7 +349,7 @@ class Function(Runner):
                 the number of names differs from that of the outputs
         """
         if graph is not None and (self.cells or self.updated):
-            raise FormatError("a graph beside it has no cells, so it would be another function. Save it without graph=")
+            raise FormatError("a graph has no cells, so it would be another function. Save it without graph=")
         slots.save_functions([self, *also], folder, graph, names)
 
     def export(self, folder: str | os.PathLike, **settings: Any) -> Any:

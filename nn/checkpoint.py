@@ -47,7 +47,7 @@ class Checkpoint(Record):
         self.monitor()
         if self.best is not None and (self.steps or self.epochs or self.when is not None):
             raise InputError(
-                f"best is {self.best!r:.60} and steps, epochs or when is set too. Pass best= alone: it keeps one "
+                f"best is {self.best!r:.60} and steps, epochs or when is set too. Pass only best=: it keeps one "
                 "checkpoint, of the best epoch."
             )
 

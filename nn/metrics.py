@@ -113,7 +113,7 @@ def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric,
     names = [x.name for x in records]
     if len({*names}) != len(names):
         raise InputError(
-            f"metrics are called {', '.join(names)}. Give each a name of its own, as in nn.metrics.Metric(name, …)."
+            f"metrics are called {', '.join(names)}. Give each a different name, as in nn.metrics.Metric(name, …)."
         )
     return records
 

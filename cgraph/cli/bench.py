@@ -32,7 +32,7 @@ REST = 0.05  # seconds after which another engine's threads no longer spin while
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "bench",
-        help="time a model, alone or beside another engine",
+        help="time a model with cgraph, and perhaps with another engine",
         description="Time runs of a model on random inputs from a fixed seed. With --against, both engines run by "
         "turns in this process, with as many threads, and their outputs are compared. openvino runs in float32, and as "
         "it comes: in the precision that it selects for this processor.",

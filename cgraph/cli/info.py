@@ -121,5 +121,5 @@ def kernel_files(folder: CacheFolder | None) -> list[int]:
 
 def _kernels_text(facts: dict[str, Any]) -> str:
     if facts["cache"] is None:
-        return "not kept: the cache folder is not this user's alone"
+        return "not kept: the cache folder does not belong only to this user"
     return f"{facts['cache_kernels']} on disk, {bytes_text(facts['cache_nbytes'])}, in {facts['cache']}"

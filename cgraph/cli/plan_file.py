@@ -62,7 +62,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--budget",
         type=byte_count,
         metavar="BYTES",
-        help="change the graph until it fits, beside what other budgets would cost; exit status 1 if none does",
+        help="change the graph until it fits, and show other budgets; exit status 1 if no plan fits",
     )
     add_stream(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="OUT.svg", help="draw bytes against what they cost")

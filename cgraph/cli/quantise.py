@@ -41,7 +41,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--as-they-are", action="store_true", help="leave biases as they are")
     parser.add_argument("--skip", action="append", default=[], metavar="LAYER", help="a layer that stays float")
     parser.add_argument("--agreement", type=float, metavar="SHARE", help="of samples that must keep their answer")
-    parser.add_argument("--table", action="store_true", help="what each layer costs alone")
+    parser.add_argument("--table", action="store_true", help="print the loss of accuracy of each layer")
     parser.add_argument("--wanted", type=Path, metavar="FILE.npy", help="the right class of each sample")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

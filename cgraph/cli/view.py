@@ -55,9 +55,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--as-written", action="store_true", help="with .dot: the graph before any pass, without a plan"
     )
-    parser.add_argument(
-        "--times", action="store_true", help="with .html: time each step on random inputs, alone, the best of three"
-    )
+    parser.add_argument("--times", action="store_true", help="with .html: time each step separately on random inputs")
     parser.add_argument("--memory", metavar="STRATEGY", help="plan by this strategy")
     add_budget(parser)
     parser.set_defaults(run=run)

@@ -30,9 +30,9 @@ def map_external(folder: Path, location: str) -> memoryview:
     parts = [part for part in location.split("/") if part != "."]
     foreign = "\\\0" if has_descriptors() else "\\\0:"  # a colon names a drive or a stream
     if not location or set(foreign) & set(location) or PurePosixPath(location).is_absolute():
-        raise FormatError(f"external data at {location!r:.80} is not a relative path. Name a file beside the model")
+        raise FormatError(f"external data at {location!r:.80} is not a relative path. Name a file next to the model")
     if not parts or any(part in ("", "..") for part in parts):
-        raise FormatError(f"external data at {location!r:.80} may leave its folder. Name a file beside the model")
+        raise FormatError(f"external data at {location!r:.80} may leave its folder. Name a file next to the model")
     opened = open_path(folder)
     try:
         for part in parts[:-1]:

@@ -58,7 +58,7 @@ def with_masked(x: Node, parts: Sequence[Any], mask: Node, value: Node) -> Node:
     """Return `x` with the value where a mask is True. ShapeError unless the mask is the whole index."""
     if len([part for part in parts if part is not Ellipsis]) != 1 or x.shape[: mask.ndim] != mask.shape:
         raise ShapeError(
-            f"a mask {mask.spec} beside other indices, or of another shape than {x.name} {x.spec}; "
+            f"a mask {mask.spec} with other indices, or of another shape than {x.name} {x.spec}; "
             "use np.where(mask, value, x) on the part that it selects"
         )
     if value.ndim > x.ndim - mask.ndim:

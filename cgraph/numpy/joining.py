@@ -101,7 +101,7 @@ def depth_of(part: Any) -> int:
         return 0
     depths = set(map(depth_of, part))
     if len(depths) > 1:
-        raise ShapeError(f"blocks lie {sorted(depths)} lists deep beside each other; put each into as many lists")
+        raise ShapeError(f"blocks lie {sorted(depths)} lists deep next to each other; put each into as many lists")
     return 1 + max(depths, default=0)
 
 

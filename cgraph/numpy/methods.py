@@ -86,7 +86,7 @@ REFUSED = {
 
 OF_OTHERS = {
     "compute": "a node holds no data; x.eval() computes it",
-    "detach": "gradients flow through cg.gradient alone; use cg.stop_gradient(x), or x.eval() for the value",
+    "detach": "only cg.gradient computes gradients; use cg.stop_gradient(x), or x.eval() for the value",
     "numpy": "a node holds no data; x.eval() computes it",
     "value": "a node holds no data; x.eval() computes it, and only a Var has a value",
 }

@@ -170,7 +170,7 @@ class Runner:
         others = sorted((arrays.keys() - state.keys()) | (assigned - arrays.keys()))
         if others:
             raise FormatError(
-                f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone. "
+                f"{os.fspath(path)}: {others[0]!r} is only in the file or only in the Function. "
                 "Load the state into the Function that saved it"
             )
         values = {x: new_value(arrays[name], x.spec, name) for name, x in state.items() if name in arrays}

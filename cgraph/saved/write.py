@@ -62,7 +62,7 @@ def save(
         raise FormatError(f"{len(names)} names for {len(functions[0].names)} outputs. Give one for each")
     if graph is not None and trims_entry(functions[0]) is not None:
         raise FormatError(
-            "a graph beside it has no lengths and no strings, so it would be another function. Save it without graph="
+            "a graph has no lengths and no strings, so it would be another function. Save it without graph="
         )
     files = files_of(functions, distinct_names(names) or functions[0].names, graph)
     with new_folder(path) as new:

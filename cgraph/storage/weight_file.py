@@ -167,7 +167,7 @@ def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> li
         mapping = open_map(weights, head, places)
     if mapping is None:
         raise WeightsError(
-            f"{weights.path}: another process replaced the file while it was written. Give each graph a file of its own"
+            f"{weights.path}: another process replaced the file while it was written. Give each graph a separate file"
         )
     return [
         np.frombuffer(mapping, x.dtype, x.size, place).reshape(x.shape)

@@ -88,7 +88,7 @@ REFUSED = {
     "an input that is no Var": (lambda: cg.compile(X + 1, [X + 1]), "is not a Var: only a Var can be an input"),
     "two inputs of one name": (
         lambda: cg.compile(X, [X, cg.Var((3,), name="x")]),
-        "two inputs are called 'x'; give each a name of its own",
+        "two inputs are called 'x'; give each a different name",
     ),
     "an unknown option": (
         lambda: cg.compile(X, speed=9),

@@ -77,7 +77,7 @@ def test_what_is_no_metric_is_refused():
         figures([nn.metrics.mean_iou(4)], [(scores, wanted)])
     with pytest.raises(ShapeError, match="Return one number"):
         figures([lambda scores, wanted: scores], [(scores, wanted)])
-    with pytest.raises(InputError, match="Give each a name of its own"):
+    with pytest.raises(InputError, match="Give each a different name"):
         metrics_of([nn.metrics.accuracy(), nn.metrics.accuracy()])
 
 

@@ -30,7 +30,7 @@ def test_a_change_below_the_least_is_not_better():
         (lambda: nn.Early(metric="valid accuracy"), "mode of 'valid accuracy' is unknown"),
         (lambda: nn.Early(mode="best"), "mode is 'best'"),
         (lambda: nn.Checkpoint("x", best="accuracy"), "mode of 'accuracy' is unknown"),
-        (lambda: nn.Checkpoint("x", steps=3, best="loss"), "best= alone"),
+        (lambda: nn.Checkpoint("x", steps=3, best="loss"), "Pass only best="),
     ],
 )
 def test_a_direction_that_is_unknown_is_refused(create, match):

@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_refused():
         with_item(x, 0, cg.Var((), "complex128"))
     with pytest.raises(ShapeError, match="one value for each True"):
         with_item(x, mask, np.ones(5))
-    with pytest.raises(ShapeError, match="beside other indices"):
+    with pytest.raises(ShapeError, match="with other indices"):
         with_item(x, (mask[:, 0], 1), 0.0)
     with pytest.raises(ShapeError, match="of another shape"):
         with_item(x, cg.Var((4,), "bool"), 0.0)

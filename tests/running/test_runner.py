@@ -42,7 +42,7 @@ def test_a_state_is_loaded_into_the_cells_of_its_names_or_not_at_all(tmp_path):
     assert count.value == 0
     np.testing.assert_array_equal(f(np.ones(4)), np.cumsum(ramp(4)))
     other = cg.compile(kept + 1)
-    with pytest.raises(FormatError, match="'count' is in the file or the Function alone"):
+    with pytest.raises(FormatError, match="'count' is only in the file or only in the Function"):
         other.load_state(tmp_path / "state.safetensors")
     longer = cg.Var((5,), name="kept").assign(np.zeros(5)), count
     with pytest.raises(InputError, match="kept expects"):
@@ -61,7 +61,7 @@ def test_a_cell_without_a_value_stays_without_one(tmp_path):
     function.load_state(path)
     assert x.value.tolist() == [1, 2] and not first.is_assigned
     function()
-    with pytest.raises(FormatError, match="'first' is in the file or the Function alone"):
+    with pytest.raises(FormatError, match="'first' is only in the file or only in the Function"):
         function.load_state(path)
     assert first.value.tolist() == [2, 3]
     function.save_state(path)

@@ -254,7 +254,7 @@ def test_a_state_of_another_function_changes_nothing(tmp_path):
     assert list(function.state) == ["w", "w.2"]
     before = [c.value for c in function.cells]
     write_safetensors(tmp_path / "other", {"w": normal(3)})
-    with pytest.raises(FormatError, match=r"'w\.2' is in the file or the Function alone"):
+    with pytest.raises(FormatError, match=r"'w\.2' is only in the file or only in the Function"):
         function.load_state(tmp_path / "other")
     write_safetensors(tmp_path / "shape", {"w": normal(3), "w.2": normal(3)})
     with pytest.raises(InputError, match="w.2"):

@@ -18,7 +18,7 @@ from cgraph.formats.onnx.tensors import BITS, dtype_name, dtype_of_number, shape
 STORED_AS = {21: np.dtype("uint8"), 22: np.dtype("int8"), 25: np.dtype("uint8"), 26: np.dtype("int8")}
 READERS = {("Cast", 0), ("CastLike", 0), ("DequantizeLinear", 0), ("DequantizeLinear", 2)}
 """Operators and the indices of their inputs that may be such integers."""
-FEW = "which has numbers of 2 or 4 bits; Cast and DequantizeLinear alone may read them"
+FEW = "which has numbers of 2 or 4 bits; only Cast and DequantizeLinear may read them"
 
 
 def storage_dtype(number: int, what: str) -> np.dtype:

@@ -151,7 +151,7 @@ class AttributeNames(Record, eq=False):
         if len(twice):
             at = twice[0]
             raise FormatError(
-                f"node {numbers[at]} of tree {trees[at]} is listed twice. Give each node a number of its own"
+                f"node {numbers[at]} of tree {trees[at]} is listed twice. Give each node a different number"
             )
         return cls(each_tree, each, keys[order], order)
 
