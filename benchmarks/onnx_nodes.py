@@ -17,15 +17,15 @@ ROOT = Path(__file__).parents[1]
 LIST, DOCS = ROOT / "tests/formats/onnx_node_tests.txt", ROOT / "docs/onnx.md"
 REASONS = {
     r"not supported: ai\.onnx\.(ml|preview)": "operators of the domains ai.onnx.ml and ai.onnx.preview",
-    r"RegexFullMatch": "patterns of strings, whose time nothing bounds",
-    r"has ONNX's dtype|numbers of 2 or 4 bits": "dtypes that the engine does not have: floats of 8 bits and fewer, "
+    r"RegexFullMatch": "patterns of strings, whose matching time has no bound",
+    r"has ONNX's dtype|numbers of 2 or 4 bits": "dtypes that cgraph does not support: floats of 8 bits and fewer, "
     "small integers, casts of strings",
-    r"ImageDecoder": "decoding of pictures, which is not an array operation",
+    r"ImageDecoder": "decoding pictures is not an array operation",
 }
 BY_NAME = {
-    "test_dft_inverse": "the expected imaginary parts are rounding errors of float32 near 2e-7; ours are 5e-15",
-    "bernoulli": "random numbers: the expected ones are NumPy's",
-    "training_dropout": "random numbers: the expected ones are NumPy's",
+    "test_dft_inverse": "the expected imaginary parts are float32 rounding errors near 2e-7; cgraph returns 5e-15",
+    "bernoulli": "the expected random numbers are NumPy's",
+    "training_dropout": "the expected random numbers are NumPy's",
 }
 
 
@@ -118,13 +118,13 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         "Written by `python -m benchmarks.onnx_nodes --write`; a test compares the counts with the list "
         "`tests/formats/onnx_node_tests.txt`.",
         "",
-        "Opsets 1 to 27 are read. Changes between opsets 7 and 27 are followed, older forms where they are common. "
-        "Shapes are static: `shapes` sets symbolic dimensions, shape computations are folded while the graph is "
-        "built, and a length that only a run knows has a maximum ([lengths](lengths.md)). `If`, `Loop` and `Scan` "
-        "are unrolled or become loops of the graph. Gelu, layer, RMS and group norms that an exporter wrote out "
-        "become one op each; silu, hard-swish and gelu of 16-bit dtypes stay written out, since fusion makes one "
-        "kernel of each. Images stay `[n, c, h, w]`. A model with an unsupported operator is refused before "
-        "anything is built; the error names the operator and its count.",
+        "Opsets 1 to 27 are read: opsets 7 to 27 with all their changes, older ones in their common forms. Shapes are "
+        "static: `shapes` sets symbolic dimensions, and shape computations are folded while the graph is built. A "
+        "length that is known only at run time has a maximum ([lengths](lengths.md)). `If`, `Loop` and `Scan` are unrolled or "
+        "become loops of the graph. Gelu, layer, RMS and group norms, and rotary positions (halves or neighbours, with "
+        "wide or narrow tables) become one op each if an exporter wrote them as several. Silu, hard-swish and gelu of "
+        "16-bit dtypes stay separate ops, which fusion combines in one kernel. Images stay `[n, c, h, w]`. A model "
+        "with an unsupported operator is refused before anything is built; the error names the operator and its count.",
         "",
         f"## The test suites of onnx {onnx.__version__}",
         "",
@@ -132,7 +132,7 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         "|---|---|---|---|",
         *rows,
         "",
-        "## The slice of plain operators",
+        "## Plain operators",
         "",
         "Node tests of ONNX's own domain, not `expanded`, whose inputs and outputs are all tensors of float32, "
         f"float64, int8, int32, int64, uint8 or bool: **{plain['ours']} of {plain['cases']} pass** (onnxruntime: "
@@ -150,7 +150,7 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         if is_plain_case:
             short = ", ".join(f"`{n.split('/')[1].removeprefix('test_')}`" for n in names)
             lines.append(f"- {why}: {short}")
-    lines += ["", "## The rest", ""]
+    lines += ["", "## Other tests that fail", ""]
     for (is_plain_case, why), names in sorted(failed.items(), key=lambda x: -len(x[1])):
         if not is_plain_case:
             lines.append(f"- {len(names)}: {why}")

@@ -106,8 +106,8 @@ def ops_page() -> str:
     lines = [
         "# Ops",
         "",
-        "Written by `python -m docs.generate`. Users call functions, as `cgraph.name` and some as NumPy's own; "
-        "ops are the nodes of graphs. A facet is one aspect of an op: see `cgraph/ir/graph.py`.",
+        "Written by `python -m docs.generate`. Call a function as `cgraph.name`; many are also NumPy functions. "
+        "Each node of a graph has an op. A facet is one aspect of an op: see `cgraph/ir/graph.py`.",
         "",
         "## Functions",
         "",
