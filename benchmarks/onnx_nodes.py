@@ -120,11 +120,12 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         "",
         "Opsets 1 to 27 are read: opsets 7 to 27 with all their changes, older ones in their common forms. Shapes are "
         "static: `shapes` sets symbolic dimensions, and shape computations are folded while the graph is built. A "
-        "length that is known only at run time has a maximum ([lengths](lengths.md)). `If`, `Loop` and `Scan` are unrolled "
-        "or become loops of the graph. Gelu, layer, RMS and group norms, and rotary positions (halves or neighbours, with "
-        "wide or narrow tables) become one op each if an exporter wrote them as several. Silu, hard-swish and gelu of "
-        "16-bit dtypes stay separate ops, which fusion combines in one kernel. Images stay `[n, c, h, w]`. A model "
-        "with an unsupported operator is refused before anything is built; the error names the operator and its count.",
+        "length that is known only at run time has a maximum ([lengths](lengths.md)). `If`, `Loop` and `Scan` are "
+        "unrolled or become loops of the graph. Gelu, layer, RMS and group norms, and rotary positions (halves or "
+        "neighbours, with wide or narrow tables) become one op each if an exporter wrote them as several. Silu, "
+        "hard-swish and gelu of 16-bit dtypes stay separate ops, which fusion combines in one kernel. Images stay `[n, "
+        "c, h, w]`. A model with an unsupported operator is refused before anything is built; the error names the "
+        "operator and its count.",
         "",
         f"## The test suites of onnx {onnx.__version__}",
         "",

@@ -1,4 +1,4 @@
-"""load_model: a model file as a callable function. What the file is follows from its first bytes, then from its name.
+"""load_model: a model file as a callable function. The first bytes of a file determine its format, then its name.
 
 `cgraph.load` calls it for everything except folders.
 """

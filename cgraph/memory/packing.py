@@ -2,8 +2,8 @@
 steps.
 
 Idea: place each group in turn as low as possible without overlapping a placed slab. Then, repeatedly, move every group
-that ends above the top of the best arena to an earlier turn, by a random share of all turns, and continue from there,
-whether or not that was better. So groups that are hard to place come first, in an order that varies.
+that ends above the top of the best arena to an earlier position, by a random share of all positions, and continue from
+there, whether or not that was better. So groups that are hard to place come first, in an order that varies.
 
 Source: first fit by falling size, as in Pisarchyk and Lee 2020, with several weights of the time in use; the search is
 the squeaky wheel of Joslin and Clements 1999, JAIR 10, 353.

@@ -1,7 +1,7 @@
 """Calls without nodes: outside a traced function NumPy itself computes them, so that `cgraph.numpy` replaces NumPy.
 
-The modules of this package build nodes whatever their operands are, for the library. What users see under
-``cgraph.numpy`` asks first whether a node is among the operands.
+The modules of this package build nodes whatever their operands are, for the library. The functions that users see in
+``cgraph.numpy`` first check whether a node is among the operands.
 """
 
 from collections.abc import Callable, Iterable, Set

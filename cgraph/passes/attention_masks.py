@@ -17,7 +17,7 @@ HIDDEN = -1e30  # a score with this added, or replaced by it, has no weight besi
 
 
 class Mask(Record, eq=False):
-    """What hides keys, or is added to scores.
+    """A mask that hides keys, or numbers that are added to scores.
 
     Fields
         node: True where a key is seen, or numbers; what it is broadcast from

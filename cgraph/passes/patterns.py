@@ -1,4 +1,4 @@
-"""What passes share that recognise ops written out as several."""
+"""Patterns shared by passes that recognise ops written as several."""
 
 from collections.abc import Iterator
 from math import prod

@@ -6,8 +6,8 @@ lowers the excess most for its work, until everything fits. Then omit reruns tha
 first. Then omit some at random and search again, while looks remain (large neighbourhood search: Shaw 1998,
 doi:10.1007/3-540-49481-2_30). The seed is fixed, so a graph has one order.
 
-Time: counted in looks at orders, each linear in the order. Graphs of few nodes have few orders, which come again and
-again: what a search finds out about an order, it keeps; a look is counted all the same.
+Time: counted in looks at orders, each linear in the order. Graphs of few nodes have few orders, so the search meets
+them repeatedly. It caches its results for each order, but still counts each look.
 
 No bound on the distance to the optimum; measured against
 a mixed-integer program in docs/recompute.md.

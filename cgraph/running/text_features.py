@@ -1,4 +1,4 @@
-"""Features of texts: what a call computes of an input of strings in Python before a run: case, tokens, counts.
+"""Features of texts that a call computes in Python from an input of strings, before a run: case, tokens, counts.
 
 Patterns come from files, and Python's regular expressions can take exponential time. `check_pattern` accepts those
 whose time is at most in proportion to the square of the text: a row of characters and classes, few of them repeated.

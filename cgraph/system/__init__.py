@@ -1,5 +1,5 @@
 """Services of the operating system: aligned memory, files and folders, file ownership, memory mapping, limits, fair
 locks, progress lines.
 
-What differs between systems is here, one file for each subject. Nothing else asks which system it runs on.
+Code that differs between systems, in one file for each subject. No other code tests on which system it runs.
 """

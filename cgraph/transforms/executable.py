@@ -1,4 +1,4 @@
-"""Executable: what one structure of arguments is compiled to, and the cache that all functions of `jit` share."""
+"""Executable: the Function for one structure of arguments, and the cache that all functions of `jit` share."""
 
 import itertools
 from collections.abc import Callable, Hashable

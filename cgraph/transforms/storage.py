@@ -14,7 +14,7 @@ Path = tuple[Op, ...]
 
 
 class Storage:
-    """What an array and its views share. Mutable: an assignment replaces the node.
+    """The state that an array and its views share. Mutable: an assignment replaces the node.
 
     Fields
         node: the present value

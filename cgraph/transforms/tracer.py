@@ -1,4 +1,4 @@
-"""Tracer: what a traced function gets in place of an array. It behaves as an ndarray whose value is not there yet."""
+"""Tracer: the object that a traced function gets in place of an array. It behaves as an ndarray without a value."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any

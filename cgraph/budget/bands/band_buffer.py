@@ -1,10 +1,10 @@
-"""Band buffers: the offsets of the rings and workspaces of a region. Placing them is a planning problem of its own.
+"""Band buffers: the offsets of the rings and workspaces of a region. Placing them is a separate planning problem.
 
 Idea: the rows of a ring are contiguous. Other rings can use the bytes of rows that are not written yet or no longer
 read. A *slab* is a run of neighbouring rows in use for the same steps; a step is a slide or a band. Between two slides
 a ring does not move, and its slabs keep their distances; a slide may move it. A *group* (the slabs of a ring between
 two slides, or the workspace of a band) is therefore placed as one, at the lowest address where none of its slabs
-overlaps another one in use. Idle rows may be *parked*: they slide to a slot of their own size at once, and back when
+overlaps another one in use. Idle rows may be *parked*: they slide to a slot of their size immediately, and back when
 the next band needs them. Where bands repeat, rows slide home before the first repetition and after each, and the groups
 that begin there are one group.
 

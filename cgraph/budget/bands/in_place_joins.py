@@ -1,7 +1,7 @@
 """In-place joins: how many bytes before its fork the join of a region begins, so that it overwrites no row too early.
 
 Idea: a region reads the rows of its *fork*, an image outside the region, in order, and writes the rows of its join in
-order. The join may therefore begin before the fork, in bytes of its own, and continue in the bytes of rows that are no
+order. The join may therefore begin before the fork, in separate bytes, and continue in the bytes of rows that are no
 longer read.
 
 Source: the diagonal overlap of an operator's result and operand of Blacker, Bridges and Hadfield 2020,

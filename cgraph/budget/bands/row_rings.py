@@ -6,7 +6,7 @@ stores the rows that are yet to be read, and the band that is being written, in 
 the stored rows, those that are still needed slide to the front of the ring.
 
 Rows count along one axis of an array, halo included: the first band includes the halo above, the last the halo below.
-This module knows no op: tables say which rows each row of a value reads.
+This module does not depend on ops: tables state which rows each row of a value reads.
 
 Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution); here with forks and joins.
 Time O(bands × reads).

@@ -1,6 +1,6 @@
 """Runs that record the times of every kernel call: which thread ran which tasks of which step, and when.
 
-A recorded run has a table of its own: each row names `cgraph.kernels.timed.emit` instead of the kernel. That wrapper
+A recorded run has a separate table: each row names `cgraph.kernels.timed.emit` instead of the kernel. That wrapper
 calls the kernel and reads the clock before and after, which costs tens of nanoseconds. Steps are divided among threads
 as in any other run.
 """

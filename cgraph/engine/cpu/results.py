@@ -1,8 +1,8 @@
 """Outputs that a run may compute in memory outside of the arena, so that nothing is copied.
 
-An output may move if it is alone in its bytes of the arena from the step that first writes them to the end: it, and the
-values that it overwrites. So may the results of `FusedResults`, each by itself. All addresses into these bytes at these
-steps have a base of their own.
+An output may move if only it and the values that it overwrites use its bytes of the arena, from the step that first
+writes them to the end. The same holds for each result of `FusedResults`. All addresses into these bytes at these steps
+have a separate base.
 """
 
 from typing import Any

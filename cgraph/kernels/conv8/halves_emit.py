@@ -3,8 +3,8 @@ bits.
 
 Sums of one or two pixels and of the four channels of a block are numbers, not vectors. Bytes 0 and 2 of a word become
 two numbers of 16 bits in one instruction, and bytes 1 and 3 in another: a word of weights has two channels of two
-inputs, so few numbers are in registers at once. A turn of the reduction reads neighbouring taps; a table tells how far
-the next turn is. Rounding is in 32 bits where sums are bounded: see `rounded`.
+inputs, so few numbers are in registers at once. A turn of the reduction reads neighbouring taps; a table has the
+distance to the next turn. Rounding is in 32 bits where sums are bounded: see `rounded`.
 """
 
 from collections.abc import Sequence

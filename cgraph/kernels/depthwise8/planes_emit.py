@@ -1,10 +1,10 @@
 """Depthwise convolution of channel-blocked bytes by 3 x 3 filters, on processors that multiply halves of words.
 
 Three rows of a block of four channels lie on the stack as planes of halves, one for each channel: a word is two
-neighbouring pixels of a channel. Each row is unpacked once, into the place of the row that is no longer read; rows
-stay, and the filter's rows rotate. A row of a filter is three bytes, which unpack to the pairs (a, b) and (b, c). The
-first of two neighbouring results is the sum of the first pixels times (a, b) and of the next one times c, the
-second that of the second pixel times a and of the next ones times (b, c); with a stride of 2 all are as the first.
+neighbouring pixels of a channel. Each row is unpacked once, into the place of the row that is no longer read. Rows do
+not move; the filter's rows rotate. A row of a filter is three bytes, which unpack to the pairs (a, b) and (b, c). The
+first of two neighbouring results is the sum of the first pixels times (a, b) and of the next one times c, the second
+that of the second pixel times a and of the next ones times (b, c); with a stride of 2 all are as the first.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The interpreter: runs a table of kernel calls, alone or in a team of threads. It is not itself a kernel.
+"""The interpreter: runs a table of kernel calls, on one thread or on a team of threads. It is not itself a kernel.
 
 Table: int64 ``[rows, 4]``; a row is the kernel's address, the address of its arguments, its tasks, its chunk. A row is
 divided into shares of `chunk` tasks. A *control row* has a small number instead of an address: `control` and `jump`.
@@ -11,7 +11,7 @@ compare-and-swap; the row's fields then stay valid until the share is reported. 
 the shares that others have left. Threads report to `finished`; the one that reports a row's last share owns the table
 until it publishes the next row with a new epoch. Nobody waits for a thread that has taken nothing (a full barrier would
 wait for one that lost its core), the owner runs rows of one share without publishing them, and between runs threads
-wait exactly as between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
+wait exactly as between rows: spin, yield, then sleep on the epoch (futex, or short sleeps on systems without it).
 
 The owner also decides to stop: at the end of the table, if the stop word is set, before a Python function (kernel 0),
 or after the time slice. The caller then returns to Python, so that signals are handled. The owner also waits for

@@ -1,7 +1,8 @@
 """The reader of a ring of weights: copies pieces of a file into memory ahead of the kernels. It is not itself a kernel.
 
 Reader and run share words. READ counts the available pieces, FREED those that no kernel needs any more; each side
-sleeps on the other's word (futex; where there is none, naps). FAILED is the error of `pread`, HALT ends the reading.
+sleeps on the other's word (futex, or short sleeps on systems without it). FAILED is the error of `pread`, HALT ends the
+reading.
 """
 
 from types import SimpleNamespace

@@ -295,7 +295,7 @@ def require_halo(x: BlockedView, halo: tuple[int, int, int, int]) -> None:
 
 
 class PixelReads(Record, eq=False):
-    """What the pixels of tiles read.
+    """The addresses that the pixels of tiles read.
 
     Fields
         tiles: the pixels

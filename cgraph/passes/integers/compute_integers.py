@@ -4,9 +4,9 @@ A file contains ``dequantize -> operator -> quantize`` (QDQ). Here such a group 
 and products with their bias and bounds, the sum with a following residual, pools, shape ops, concats, means over
 pixels. Groups without a rule stay unchanged, with floats between bytes, and are fused like any pointwise op.
 
-Bytes are unsigned: int8 values of a file are stored 128 larger, their zero points too, so they represent the same
-numbers. Sums are exact where floats would round, and become bytes as in onnxruntime, by one product with ``float32(sx *
-sw / sy)``; everything else follows the ONNX specification.
+Bytes are unsigned: 128 is added to int8 values of a file and to their zero points, so they represent the same numbers.
+Sums are exact where floats would round, and become bytes as in onnxruntime, by one product with ``float32(sx * sw /
+sy)``; everything else follows the ONNX specification.
 
 Source: ONNX operators QuantizeLinear and DequantizeLinear; Jacob and others 2018, arXiv:1712.05877.
 """

@@ -1,4 +1,4 @@
-"""Importers of what onnxruntime's optimiser writes for several operators: products, convolutions, gelu."""
+"""Importers of the operators that onnxruntime's optimiser writes in place of several: products, convolutions, gelu."""
 
 from collections.abc import Mapping
 from math import inf
