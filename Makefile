@@ -3,6 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .PHONY: demo test slow check bench docs clean
+# Tests start hundreds of processes, which would all parse the same 500 modules where byte code is not kept. Each worker
+# takes neighbours, which share fixtures and kernels.
+export PYTHONDONTWRITEBYTECODE :=
+WORKERS := -n 2 --dist worksteal
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -17,13 +21,13 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 -m "not slow"
-
-slow: .venv/ready
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(MAKE) test
 
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(WORKERS) -m "not slow"
+
+slow: .venv/ready
+	$(BIN)/python -m pytest $(WORKERS) -m slow
 
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import pytest
+
 from benchmarks import cuda
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.errors import EngineError
@@ -11,6 +13,7 @@ SMALL = cuda.Sizes(
 )
 
 
+@pytest.mark.slow
 def test_every_figure_can_be_taken():
     rows = list(cuda.Bench(partial(CudaEngine, SIMULATED), sizes=SMALL).rows())
     assert [unit for _, _, _, unit, _ in rows] == ["GB/s"] * 7 + ["TFLOP/s"] * 3 + ["ms"] * 3

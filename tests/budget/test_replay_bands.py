@@ -14,10 +14,9 @@ from cgraph.record import replace
 from tests.support.rings import FRAME, SEEDS, acts_of, chain, drawn, drawn_frame, framed, framed_chain, reads_right
 
 
-@pytest.mark.parametrize("overlap", (False, True))
-@pytest.mark.parametrize("rests", (False, True))
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_band_finds_the_rows_that_it_reads(seed, rests, overlap):
+def test_every_band_finds_the_rows_that_it_reads(seed):
+    rests, overlap = seed % 2 == 1, seed % 4 > 1  # each pair of them has a quarter of the seeds
     rng = np.random.default_rng(seed)
     values = drawn(rng)
     for most in (1, 2, int(rng.integers(1, 9)), 99):

@@ -23,8 +23,8 @@ from cgraph.system.progress import CLEAR, Bars, bounds_progress
 from cgraph.terminal import say, visible, write
 from nn.progress import PlainBar, rich_bar
 from tests.support.patience import PATIENCE
+from tests.support.sources import ROOT, sources_with
 
-ROOT = Path(__file__).parents[2]
 BORDER = "cgraph/terminal.py"
 BINARY = {"cgraph/formats/keras_apart.py": "sys.stdout.buffer"}  # a child's answer to its parent, which no one sees
 EVIL = "\x1b]0;taken\x07\u202e\x9b2J\x00\r[/bold]\ud800"
@@ -46,10 +46,10 @@ def last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def prints_in(source: str) -> list[str]:
+def prints_in(tree: ast.Module) -> list[str]:
     """Calls of a module that write to the terminal themselves."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         text = ast.unparse(node.func) if isinstance(node, ast.Call) and last_name(node.func) in WRITERS else ""
         is_stream = any(x in text.lower() for x in STREAMS)
         if text in PRINTS or (text.endswith(METHODS) and is_stream):
@@ -62,11 +62,9 @@ def prints_in(source: str) -> list[str]:
 
 
 def test_whatever_is_printed_goes_through_one_border():
-    for folder in ("cgraph", "nn"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = str(path.relative_to(ROOT))
-            others = [x for x in prints_in(path.read_text(encoding="utf-8")) if x != BINARY.get(name)]
-            assert name == BORDER or not others, f"{name}: {others}; use {BORDER}"
+    for name, tree in sources_with({*WRITERS, "buffer", "file="}):
+        others = [x for x in prints_in(tree) if x != BINARY.get(name)]
+        assert name == BORDER or not others, f"{name}: {others}; use {BORDER}"
 
 
 @pytest.mark.parametrize(
@@ -74,16 +72,14 @@ def test_whatever_is_printed_goes_through_one_border():
     ["print(x)", "sys.stdout.write(x)", "self.stream.write(x)", "sys.stderr.buffer", "Console().print(x)"],
 )
 def test_every_way_past_the_border_is_noticed(source):
-    assert prints_in(source)
+    assert prints_in(ast.parse(source))
 
 
 def test_texts_of_rich_are_no_markup():
-    for folder in ("cgraph", "nn"):
-        for path in (ROOT / folder).rglob("*.py"):
-            text = path.read_text(encoding="utf-8")
-            for node in ast.walk(ast.parse(text)) if "TextColumn" in text else ():
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "TextColumn":
-                    assert "markup=False" in ast.unparse(node), f"{path}:{node.lineno}"
+    for path, tree in sources_with({"TextColumn"}):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "TextColumn":
+                assert "markup=False" in ast.unparse(node), f"{path}:{node.lineno}"
 
 
 @pytest.fixture

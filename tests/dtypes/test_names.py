@@ -2,14 +2,13 @@
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from cgraph.dtypes import storage
 from cgraph.dtypes.storage import BY_CODE, BY_NAME, StorageDtype
+from tests.support.sources import sources_with
 
-ROOT = Path(__file__).parents[2]
 RECORDS = {name for name, value in vars(storage).items() if isinstance(value, StorageDtype)}
 NAMES = RECORDS | {*BY_NAME}
 FORMATS = ("cgraph/formats/", "nn/models/")  # dtypes that files declare, and the file that a tool writes
@@ -41,8 +40,7 @@ def names_in(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_other_file_names_a_storage_dtype():
-    files = {p.relative_to(ROOT).as_posix(): p for top in ("cgraph", "nn") for p in (ROOT / top).rglob("*.py")}
-    named = {name: sorted({*names_in(ast.parse(path.read_text("utf-8")))}) for name, path in files.items()}
+    named = {path: sorted({*names_in(tree)}) for path, tree in sources_with({*NAMES, *BY_CODE})}
     named = {name: dtypes for name, dtypes in named.items() if dtypes and not name.startswith(FORMATS)}
     assert named.keys() == ALLOWED, named
 

@@ -3,19 +3,12 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pytest
 
 from cgraph.kernels.isa.architectures import MACHINES, architecture
+from tests.support.sources import sources_with
 
-ROOT = Path(__file__).parents[2]
-FILES = [
-    path
-    for package in ("cgraph", "nn")
-    for path in sorted((ROOT / package).rglob("*.py"))
-    if path.parent != ROOT / "cgraph/kernels/isa"
-]
 NAMES = {target.name for name in MACHINES for target in architecture(name).targets} | {"gpu"}
 INTRINSIC = re.compile(r"llvm\.(x86|aarch64|arm|wasm|riscv)\.")
 WORDS = ("startswith", "endswith", "partition", "split", "find", "count")
@@ -46,11 +39,13 @@ def texts(nodes: Iterable[ast.AST]) -> Iterator[ast.Constant]:
 
 def test_nothing_outside_asks_the_name_of_a_target_or_names_an_instruction():
     wrong = []
-    for path in FILES:
-        nodes = list(ast.walk(ast.parse(path.read_text())))
+    for path, tree in sources_with({"triple", "target.name", "llvm.", *NAMES}):
+        if path.startswith("cgraph/kernels/isa/"):
+            continue
+        nodes = list(ast.walk(tree))
         lines = [*questions(nodes)]
         lines += [x.lineno for x in texts(nodes) if x.value in NAMES or INTRINSIC.search(x.value)]
-        wrong += [f"{path.relative_to(ROOT)}:{line}" for line in lines]
+        wrong += [f"{path}:{line}" for line in lines]
     assert not wrong
 
 

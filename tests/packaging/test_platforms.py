@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sources import sources_with
+
 ROOT = Path(__file__).parents[2]
-FILES = [
-    path
-    for package in ("cgraph", "nn")
-    for path in sorted((ROOT / package).rglob("*.py"))
-    if path.parent != ROOT / "cgraph/system"
-]
 SYSTEMS = {"sys.platform", "os.name", "platform.system", "platform.platform", "os.uname"}
 LAST = {name.rpartition(".")[2] for name in SYSTEMS}
 POSIX = {"fcntl", "grp", "pwd", "resource", "termios"}
@@ -42,10 +38,9 @@ def questions(tree: ast.AST) -> list[int]:
 
 
 def test_only_the_package_of_the_system_asks_which_system_it_is():
-    wrong = [
-        f"{path.relative_to(ROOT)}:{line}" for path in FILES for line in questions(ast.parse(path.read_text("utf-8")))
-    ]
-    assert not wrong
+    found = sources_with({*SYSTEMS, "hasattr", *POSIX})
+    others = [(path, tree) for path, tree in found if not path.startswith("cgraph/system/")]
+    assert not [f"{path}:{line}" for path, tree in others for line in questions(tree)]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Rows of the table of ops, exported for machines that are emulated, give the bits of their twins.
 
-Several rows are one function. `make test` runs a few groups for each machine; all of them:
+Several rows are one function. `make slow` runs a few groups for each machine; all of them:
 ``CGRAPH_ALL_ROWS=1 python -m pytest tests/standalone/test_rows.py``.
 """
 

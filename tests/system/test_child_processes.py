@@ -6,15 +6,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from cgraph.system import child_processes
 from cgraph.system.child_processes import ending_of, run_module
 from tests.support.patience import PATIENCE
+from tests.support.sources import ROOT, sources_with
 
-ROOT = Path(__file__).parents[2]
 STARTER = "cgraph/system/child_processes.py"
 PROGRAMS = {  # packages that start a program named here, from the system's path
     "cgraph/view/dot.py": "graphviz",
@@ -25,9 +24,9 @@ CALLS = ("system", "popen", "fork", "forkpty", "startfile", "posix_spawn", "posi
 CLASSES = {"ProcessPoolExecutor", "LocalCluster", "Nanny", "SubprocessCluster", "SSHCluster", "Popen"}
 
 
-def starts_in(source: str) -> Iterator[str]:
+def starts_in(tree: ast.Module) -> Iterator[str]:
     """What a module names that starts processes."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [x.name for x in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -44,13 +43,9 @@ def starts_in(source: str) -> Iterator[str]:
 
 
 def test_processes_are_started_in_one_place():
-    for folder in ("cgraph", "nn"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            name = str(path.relative_to(ROOT))
-            others = set(starts_in(path.read_text(encoding="utf-8"))) - {PROGRAMS.get(name)}
-            assert name == STARTER or not others, (
-                f"{name} starts processes by {others}: use cgraph.system.child_processes"
-            )
+    for name, tree in sources_with({*STARTING, *CALLS, *CLASSES, "exec", "spawn", "create_subprocess"}):
+        others = set(starts_in(tree)) - {PROGRAMS.get(name)}
+        assert name == STARTER or not others, f"{name} starts processes by {others}: use cgraph.system.child_processes"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +64,7 @@ def test_processes_are_started_in_one_place():
     ],
 )
 def test_every_way_to_start_a_process_is_noticed(source):
-    assert list(starts_in(source))
+    assert list(starts_in(ast.parse(source)))
 
 
 @pytest.mark.parametrize("name", ["json", "runpy", "numpy", "h5py", "cgraph", "sitecustomize", "usercustomize"])
