@@ -28,6 +28,8 @@ class StorageDtype(Record):
         code: the short code in kernels: a letter and the bytes
         exponent, mantissa: bits
         has_infinity: False if only the largest bits are special, a NaN: larger numbers become NaN
+        has_negative_zero: False if the bits of -0 are the only special ones, a NaN: larger numbers become NaN, -0
+            becomes 0, and the bias is one more
         llvm: LLVM's name of the type, which one instruction converts on targets that have it; empty if none does
     """
 
@@ -37,6 +39,7 @@ class StorageDtype(Record):
     exponent: int
     mantissa: int
     has_infinity: bool = True
+    has_negative_zero: bool = True
     llvm: str = ""
 
     @property
@@ -57,13 +60,21 @@ class StorageDtype(Record):
     @cached_property
     def bias(self) -> int:
         """The bias of the exponent."""
-        return (1 << self.exponent - 1) - 1
+        return (1 << self.exponent - 1) - self.has_negative_zero
 
     @property
     def first_special(self) -> int:
-        """The smallest bits, without sign, that are not a finite number."""
+        """The smallest bits, without sign, that are not a finite number; the bit of the sign if all are finite."""
         largest = (1 << self.bits - 1) - 1
+        if not self.has_negative_zero:
+            return largest + 1
         return largest ^ (1 << self.mantissa) - 1 if self.has_infinity else largest
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number."""
+        exponent, fraction = divmod(self.first_special - 1, 1 << self.mantissa)
+        return (1 + fraction / (1 << self.mantissa)) * 2.0 ** (exponent - self.bias)
 
     def widen(self, m: Any, raw: Any) -> Any:
         """Return the float32 numbers of bits.
@@ -78,9 +89,12 @@ class StorageDtype(Record):
         size = wide & (1 << self.bits - 1) - 1
         shifted = size << shift
         magnitude = m.bits(m.bits(shifted, "f4") * 2.0 ** (FLOAT32_BIAS - self.bias), "u4")
-        is_infinite = (wide & (1 << self.mantissa) - 1) == 0
-        special = m.select(is_infinite, shifted | FLOAT32_INFINITY, shifted | (FLOAT32_INFINITY | FLOAT32_QUIET))
-        magnitude = m.select(size >= self.first_special, special, magnitude)
+        special = shifted | (FLOAT32_INFINITY | FLOAT32_QUIET)
+        if self.has_infinity:
+            is_infinite = (wide & (1 << self.mantissa) - 1) == 0
+            special = m.select(is_infinite, shifted | FLOAT32_INFINITY, special)
+        is_special = size >= self.first_special if self.has_negative_zero else wide == self.first_special
+        magnitude = m.select(is_special, special, magnitude)
         return m.bits(magnitude | ((wide & 1 << self.bits - 1) << (32 - self.bits)), "f4")
 
     def round(self, m: Any, x: Any) -> Any:
@@ -98,17 +112,28 @@ class StorageDtype(Record):
         normal = (size - rebias + below_half + ((size >> shift) & 1)) >> shift
         magnitude = m.select(size < rebias + (1 << FLOAT32_MANTISSA), small, normal)
         magnitude = m.select(size >= rebias + (self.first_special << shift), self.first_special, magnitude)
+        sign = sign >> (32 - self.bits)
+        if not self.has_negative_zero:
+            magnitude = m.select(size > FLOAT32_INFINITY, self.first_special, magnitude)
+            return m.cast(m.select(magnitude == 0, magnitude, magnitude | sign), self.unsigned)
         quiet_nan = self.first_special | 1 << self.mantissa - 1
         nan = ((size >> shift) & (1 << self.mantissa) - 1) | quiet_nan
-        rounded = m.select(size > FLOAT32_INFINITY, nan, magnitude) | (sign >> (32 - self.bits))
+        rounded = m.select(size > FLOAT32_INFINITY, nan, magnitude) | sign
         return m.cast(rounded, self.unsigned)
 
 
 FLOAT16 = StorageDtype("float16", np.dtype("float16"), "f2", 5, 10, llvm="half")
 BFLOAT16 = StorageDtype("bfloat16", np.dtype([("bfloat16", "<u2")]), "V2", 8, 7)
 FLOAT8_E4M3FN = StorageDtype("float8_e4m3fn", np.dtype([("float8_e4m3fn", "u1")]), "V1", 4, 3, has_infinity=False)
+FLOAT8_E5M2 = StorageDtype("float8_e5m2", np.dtype([("float8_e5m2", "u1")]), "W1", 5, 2)
+FLOAT8_E4M3FNUZ = StorageDtype(
+    "float8_e4m3fnuz", np.dtype([("float8_e4m3fnuz", "u1")]), "X1", 4, 3, has_infinity=False, has_negative_zero=False
+)
+FLOAT8_E5M2FNUZ = StorageDtype(
+    "float8_e5m2fnuz", np.dtype([("float8_e5m2fnuz", "u1")]), "Y1", 5, 2, has_infinity=False, has_negative_zero=False
+)
 
-STORAGE_DTYPES = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN)
+STORAGE_DTYPES = (FLOAT16, BFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)
 BY_DTYPE = {x.dtype: x for x in STORAGE_DTYPES}
 BY_CODE = {x.code: x for x in STORAGE_DTYPES}
 BY_NAME = {x.name: x for x in STORAGE_DTYPES}

@@ -132,7 +132,7 @@ def test_ops_that_onnx_does_not_have_are_named_with_their_count():
         serialised([cg.arctan2(x, 1.0), cg.arctan2(1.0, x), cg.hypot(x, x)], [x])
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "float8_e4m3fn"])
+@pytest.mark.parametrize("dtype", ["complex64", "float8_e4m3fn", "float8_e5m2fnuz"])
 def test_dtypes_that_files_cannot_contain_are_refused_by_name(dtype):
     x, w = cg.Var((2, 2), dtype, "x"), cg.Const(np.ones((2, 2), "float32"), dtype)
     for node, inputs in ((cg.transpose(x), [x]), (cg.transpose(w), [])):

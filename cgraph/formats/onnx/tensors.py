@@ -14,14 +14,17 @@ from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import LARGEST
-from cgraph.ops.arithmetic import astype
+from cgraph.ops.arithmetic import Cast, astype
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 
 DTYPE = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
     10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
+    17: "float8_e4m3fn", 18: "float8_e4m3fnuz", 19: "float8_e5m2", 20: "float8_e5m2fnuz",
 }  # fmt: skip
-NUMBER = {resolve_dtype(name): number for number, name in DTYPE.items()}
+FIRST_FLOAT8 = 17
+NUMBER = {resolve_dtype(name): number for number, name in DTYPE.items() if number < FIRST_FLOAT8}
+"""ONNX's numbers of the dtypes that written files may have: floats of 8 bits came with opset 19."""
 BITS = {21: 4, 22: 4, 25: 2, 26: 2}
 """Bits of UINT4, INT4, UINT2 and INT2, by dtype number."""
 MOST_AXES = 64
@@ -55,14 +58,26 @@ def dtype_name(number: int) -> str:
 
 
 def widen(x: Any) -> Any:
-    """Widen a value of a storage dtype to float32, for importers; small constants are converted once."""
+    """Widen a value of a storage dtype to float32, for importers. Small constants are converted once, except those of 8
+    bits, whose dtype importers of quantisation ask for (`stored_dtype`).
+    """
     if isinstance(x, list):
         return [widen(item) for item in x]
     if not isinstance(x, Node) or not is_storage(x.dtype):
         return x
-    if isinstance(x.op, ConstOp) and x.nbytes <= HASHED_NBYTES:
+    if isinstance(x.op, ConstOp) and x.nbytes <= HASHED_NBYTES and not is_float8(x.dtype):
         return Const(convert(x.op.array, FLOAT32), name=x.op.label)
     return astype(x, FLOAT32)
+
+
+def is_float8(dtype: np.dtype) -> bool:
+    """Return True for a float of 8 bits."""
+    return is_storage(dtype) and dtype.itemsize == 1
+
+
+def stored_dtype(x: Node) -> np.dtype:
+    """Return the dtype of a value before `widen`."""
+    return x.operands[0].dtype if isinstance(x.op, Cast) and is_storage(x.operands[0].dtype) else x.dtype
 
 
 def of_package(x: np.ndarray) -> np.ndarray:

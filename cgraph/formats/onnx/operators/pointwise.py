@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.storage import BY_DTYPE
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.value import Array, counts_of, node_in, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import elementwise
-from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.tensors import dtype_of_number, is_float8, stored_dtype
 from cgraph.ir.graph import Node
 
 SAME_NAME = {
@@ -135,13 +136,23 @@ def where(c: Context) -> Node:
 @operator("Cast")
 @elementwise
 def cast(c: Context) -> Node:
-    return cg.astype(c[0], dtype_of_number(c.required("to"), "the result"))
+    return converted(c, c[0], dtype_of_number(c.required("to"), "the result"))
 
 
 @operator("CastLike")
 def cast_like(c: Context) -> Array:
     x = c.array(0)
-    return with_lengths(cg.astype(node_in(x), c.array(1).dtype), counts_of(x))
+    return with_lengths(converted(c, node_in(x), stored_dtype(node_in(c.array(1)))), counts_of(x))
+
+
+def converted(c: Context, x: Node, dtype: np.dtype) -> Node:
+    """Convert to another dtype. Numbers beyond the range of a float of 8 bits become the nearest one in it, unless the
+    operator has ``saturate=0``.
+    """
+    if is_float8(dtype) and c.attribute("saturate", 1):
+        largest = BY_DTYPE[dtype].largest
+        x = cg.clip(x, -largest, largest)
+    return cg.astype(x, dtype)
 
 
 @operator("BitCast")

@@ -2,15 +2,20 @@
 
 import numpy as np
 
+from cgraph.dtypes.convert import name_of
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.operators.conv import add_bias, conv_geometry, spatial
-from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.operators.pointwise import converted
+from cgraph.formats.onnx.tensors import dtype_of_number, is_float8, stored_dtype
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import axis_of
+
+UINT8 = 2
+"""ONNX's number of the dtype."""
 
 
 def broadcastable(scale: Node, x: Node, axis: int, block: int) -> Node:
@@ -40,12 +45,15 @@ def quantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     number = c.attribute("output_dtype", 0)
     zero = c.get(2)
-    dtype = zero.dtype if zero is not None else dtype_of_number(number, "the result") if number else np.dtype("uint8")
-    if dtype.kind not in "iu":
-        raise FormatError(f"quantization to {dtype} is not supported. Use an integer dtype")
+    dtype = stored_dtype(zero) if zero is not None else dtype_of_number(number or UINT8, "the result")
     x = x if x.dtype.kind == "f" else cg.astype(x, c[1].dtype)
     zero = 0 if zero is None else broadcastable(zero, x, axis, block)
-    return cg.quantize(x, cg.astype(broadcastable(c[1], x, axis, block), x.dtype), zero, dtype)
+    scale = cg.astype(broadcastable(c[1], x, axis, block), x.dtype)
+    if is_float8(dtype):
+        return converted(c, x / scale + zero, dtype)
+    if dtype.kind not in "iu":
+        raise FormatError(f"quantization to {name_of(dtype)} is not supported. Use an integer or a float of 8 bits")
+    return cg.quantize(x, scale, zero, dtype)
 
 
 @operator("DequantizeLinear", "com.microsoft.DequantizeLinear")
@@ -53,8 +61,8 @@ def quantize(c: Context) -> Node:
 def dequantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     zero = c.get(2)
-    zero = 0 if zero is None else broadcastable(zero, x, axis, block)
-    return cg.dequantize(x, broadcastable(c[1], x, axis, block), zero)
+    scale, zero = broadcastable(c[1], x, axis, block), 0 if zero is None else broadcastable(zero, x, axis, block)
+    return (x - zero) * scale if x.dtype.kind == "f" else cg.dequantize(x, scale, zero)
 
 
 @operator("DynamicQuantizeLinear")
