@@ -1,8 +1,10 @@
 """Quantisation and products of integers beside onnxruntime: axes, blocks, dtypes, zeros of rows and columns."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+from cgraph.dtypes.storage import STORAGE_DTYPES
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from tests.support.onnx_models import FLOAT, assert_equal_results, one, results_of
@@ -12,6 +14,7 @@ pytest.importorskip("onnxruntime")
 rng = np.random.default_rng(0)
 X = rng.uniform(-3, 3, (2, 3, 4)).astype("f4")
 SCALES = {None: np.array(0.25, "f4"), 0: rng.uniform(0.1, 1, 2).astype("f4"), 1: rng.uniform(0.1, 1, 3).astype("f4")}
+FLOATS8 = [np.dtype(getattr(ml_dtypes, x.name)) for x in STORAGE_DTYPES if x.bits == 8]
 SCALES |= {-1: rng.uniform(0.1, 1, 4).astype("f4")}
 
 
@@ -36,6 +39,26 @@ def test_floats_become_integers_and_back(dtype, axis):
     if dtype == "u1":
         assert_equal_results("QuantizeLinear", [X, scale], **options)
     assert_equal_results("DequantizeLinear", [got, scale], **options)
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("axis", [None, 1])
+@pytest.mark.parametrize("dtype", FLOATS8)
+def test_floats_become_floats_of_8_bits_and_back(dtype, axis, saturate):
+    """Of numbers within and beyond the range; weights of a file are constants."""
+    largest = float(ml_dtypes.finfo(dtype).max)
+    x = (X * largest / 2).astype("f4")
+    scale, zero = SCALES[axis], np.zeros(SCALES[axis].shape, dtype)
+    options = {} if axis is None else {"axis": axis}
+    (got,), (want,) = results_of(
+        "QuantizeLinear", [x, scale, zero], [1, 2], by="reference", saturate=saturate, **options
+    )
+    np.testing.assert_array_equal(got, want.astype("f4"))  # the graph does not say the dtype of its output
+    is_finite = np.isfinite(got)
+    assert is_finite.all() if saturate else 0.1 < is_finite.mean() < 0.9
+    stored = rng.uniform(-largest, largest, X.shape).astype(dtype)
+    for constant in ([], [0, 1, 2]):
+        assert_equal_results("DequantizeLinear", [stored, scale, zero], constant, by="reference", **options)
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -6,6 +6,7 @@ import pytest
 from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
 
 import cgraph as cg
+from cgraph.dtypes.convert import resolve_dtype
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import tensors
@@ -22,12 +23,13 @@ from cgraph.formats.onnx.tensors import (
     raw_array,
     shape_of_proto,
     sparse_array,
+    stored_dtype,
     widen,
 )
 from cgraph.formats.onnx.wire import encode_varint
 from cgraph.ops.leaf import Const, ConstOp, Var
 
-PLAIN = {number: name for number, name in DTYPE.items() if name != "bfloat16"}
+PLAIN = {number: name for number, name in DTYPE.items() if resolve_dtype(name).names is None}
 
 
 def ends(name):
@@ -46,6 +48,17 @@ def test_the_ends_of_every_dtype_come_back(number, raw):
     got = array_of(proto)
     assert got.dtype == want.dtype == dtype_of_number(number) and number_of_dtype(got.dtype) == number
     np.testing.assert_array_equal(got, want[None])
+
+
+@pytest.mark.parametrize("number", [17, 18, 19, 20])
+@pytest.mark.parametrize("raw", [True, False])
+def test_all_floats_of_8_bits_come_back(number, raw):
+    bits = np.arange(256, dtype="u1")
+    data = {"raw_data": bits.tobytes()} if raw else {"int32_data": bits}
+    x = Const(array_of(TensorProto(data_type=number, dims=[256], **data)))
+    want = bits.view(helper.tensor_dtype_to_np_dtype(number)).astype("f4")
+    np.testing.assert_array_equal(cg.compile(widen(x), [])(), want)
+    assert stored_dtype(widen(x)) == x.dtype == dtype_of_number(number)
 
 
 def test_bits_of_bfloat16_are_its_number():
