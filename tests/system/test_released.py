@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -78,8 +79,13 @@ def held(folder: Path) -> dict[str, list[str]]:
 
 
 def is_held_as(before: dict[str, list[str]], folder: Path) -> bool:
-    """Whether nothing was added, at the latest after a collection of unreachable objects."""
-    return held(folder) == before or bool(gc.collect()) and held(folder) == before
+    """Whether nothing was added, at the latest after a collection of unreachable objects and the end of threads."""
+    patience = 300
+    while patience and held(folder) != before:
+        gc.collect()
+        time.sleep(0.1)
+        patience -= 1
+    return patience > 0
 
 
 def links() -> Iterator[str]:
