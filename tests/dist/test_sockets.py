@@ -158,6 +158,21 @@ def test_a_door_that_is_closed_keeps_nobody():
         assert left_alone(member) and left_alone(silent) and not door.waiting
 
 
+def test_who_waits_at_a_door_that_closes_goes_on_at_once():
+    """Whether it is closed before or meanwhile: the time until which somebody may wait is far away."""
+    door, found = Door("127.0.0.1", SECRETS, HASTY), []
+    far = time.monotonic() + 1000 * PATIENCE
+    waiting = threading.Thread(target=lambda: found.append(door.take(1, 1, far)), daemon=True)
+    waiting.start()
+    door.close()
+    late = threading.Thread(target=lambda: found.append(door.take(1, 2, far)), daemon=True)
+    late.start()
+    for thread in (waiting, late):
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert found == [None, None]
+
+
 @pytest.mark.parametrize(("address", "private", "host"), [
     ("tls://10.0.0.7:8786", True, "10.0.0.7"), ("tcp://127.0.0.1:1", True, "127.0.0.1"),
     ("tcp://localhost:1", True, "localhost"), ("tcp://[::1]:1", True, "::1"),
