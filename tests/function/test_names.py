@@ -95,8 +95,8 @@ GAIN = cg.Var((3,), name="gain").assign([1, 2, 3])
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"engine": "reference"}, {"threads": 2}, {"budget": 5000}, {"rows": [IMAGE]}, {"rows": [IMAGE, HEAD]}, {"precision": "bf16"},
-    {"recompute": True}, {"changing": [GAIN]}, {"freeze": [GAIN]},
+    {}, {"engine": "reference"}, {"threads": 2}, {"budget": 5000}, {"rows": [IMAGE]}, {"rows": [IMAGE, HEAD]},
+    {"precision": "bf16"}, {"recompute": True}, {"changing": [GAIN]}, {"freeze": [GAIN]},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("one", [True, False])
 def test_outputs_have_their_names_whatever_else_is_asked_for(options, one):
