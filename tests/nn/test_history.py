@@ -58,7 +58,8 @@ def test_a_history_of_any_length_prints_one_screen_with_the_best_epochs():
 
 
 @pytest.mark.parametrize("x", [
-    [3, 1, 2], [np.nan, 3, 1, 4], [3, np.nan, 4, 1], [2, np.nan, np.nan], [np.inf, 5, -np.inf, np.nan], [7], [np.nan] * 3,
+    [3, 1, 2], [np.nan, 3, 1, 4], [3, np.nan, 4, 1], [2, np.nan, np.nan], [np.inf, 5, -np.inf, np.nan], [7],
+    [np.nan] * 3,
 ], ids=str)  # fmt: skip
 def test_the_best_epochs_are_found_among_those_with_a_figure(x):
     """NaN stands for an epoch without one."""
