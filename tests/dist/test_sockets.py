@@ -158,19 +158,22 @@ def test_a_door_that_is_closed_keeps_nobody():
         assert left_alone(member) and left_alone(silent) and not door.waiting
 
 
-def test_who_waits_at_a_door_that_closes_goes_on_at_once():
-    """Whether it is closed before or meanwhile: the time until which somebody may wait is far away."""
-    door, found = Door("127.0.0.1", SECRETS, HASTY), []
-    far = time.monotonic() + 1000 * PATIENCE
-    waiting = threading.Thread(target=lambda: found.append(door.take(1, 1, far)), daemon=True)
-    waiting.start()
-    door.close()
-    late = threading.Thread(target=lambda: found.append(door.take(1, 2, far)), daemon=True)
-    late.start()
-    for thread in (waiting, late):
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
-    assert found == [None, None]
+@pytest.mark.parametrize("closed_before", [True, False])
+def test_who_waits_at_a_door_that_closes_waits_no_longer(closed_before, monkeypatch):
+    """The time until which somebody may wait is far away; the door closes before, or while somebody waits."""
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        waits = []
+
+        def wait(left):
+            assert not door.closed, "waits at a closed door"
+            waits.append(left)
+            door.close()
+
+        monkeypatch.setattr(door.came, "wait", wait)
+        if closed_before:
+            door.close()
+        assert door.take(1, 1, time.monotonic() + PATIENCE) is None
+        assert len(waits) == (not closed_before) and all(0 < left <= PATIENCE for left in waits)
 
 
 @pytest.mark.parametrize(("address", "private", "host"), [

@@ -1,7 +1,5 @@
 """recompute: the same bits with fewer bytes; the square-root bound on a deep chain."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -229,25 +227,3 @@ def test_cuts_lie_where_fewest_bytes_must_be_kept():
         assert len(cuts) >= segments - 1 and cuts == sorted(set(cuts))
         across = forward.bytes_across(list(enumerate(forward.last)))
         assert {across[t] for t in cuts} == {BATCH * 4}  # one number for each row
-
-
-@given(
-    steps=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60), st.booleans()), min_size=1, max_size=30),
-    segments=st.integers(2, 6),
-)
-def test_a_cut_is_where_the_fewest_bytes_wait_in_the_second_half_of_a_segment(steps, segments):
-    """Each segment begins behind the last cut, also if its first values were passed while that cut was chosen."""
-    sizes = [nbytes if waits else 0 for nbytes, _, waits in steps]
-    across = [x for _, x, _ in steps]
-    forward = Forward.__new__(Forward)
-    forward.values = [SimpleNamespace(nbytes=nbytes, lasting=False) for nbytes, _, _ in steps]
-    forward.turn, forward.last = len(steps), [0] * len(steps)
-    forward.waiting = {t for t, (_, _, waits) in enumerate(steps) if waits}
-    forward.bytes_across = lambda spans: across
-    limit = max(sum(sizes) / segments, 1)
-    cuts, start, passed = [], 0, 0
-    while full := [t for t in range(passed, len(steps)) if sum(sizes[start : t + 1]) >= limit]:
-        able = [t for t in range(passed, full[0] + 1) if 2 * sum(sizes[start : t + 1]) >= limit]
-        cuts.append(min(able, key=across.__getitem__))
-        start, passed = cuts[-1] + 1, full[0] + 1
-    assert forward.cuts(segments) == cuts
