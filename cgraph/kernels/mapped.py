@@ -50,7 +50,7 @@ def release_pages(mapping: mmap.mmap, x: np.ndarray) -> None:
 def mapping_of(x: np.ndarray) -> mmap.mmap | None:
     """Return the read-only mapping that contains an array, or None."""
     base: object = x
-    while isinstance(base, np.ndarray):
+    while hasattr(base, "base"):  # arrays, and what NumPy puts between an array and its windows
         base = base.base
     if isinstance(base, memoryview):
         base = base.obj

@@ -1,6 +1,7 @@
 """Arrays stay lazy until they are asked, are computed once, and share Functions by the structure of their graphs."""
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,6 +106,28 @@ def test_dlpack_goes_both_ways_and_never_gives_away_what_may_not_be_written():
     shown = np.from_dlpack(xp.asarray(fixed, copy=False))
     shown[0] = 9
     assert fixed[0] == 0
+
+
+@pytest.mark.parametrize("options", [
+    {"copy": True}, {"copy": False}, {"copy": None}, {"max_version": (1, 0)}, {"max_version": (0, 8)},
+    {"dl_device": (1, 0)}, {"dl_device": (2, 0)}, {"stream": 1}, {"max_version": (1, 0), "copy": True}, {},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("computed", [True, False])
+def test_an_export_has_each_option_as_numpy_has_it(computed, options):
+    """The kind of capsule or of error is NumPy's, and bytes are shared where NumPy shares them."""
+    x = ramp()
+    if computed:
+        x.value  # noqa: B018 - computes it
+
+    def exported(array):
+        try:
+            capsule = array.__dlpack__(**options)
+        except (BufferError, RuntimeError, ValueError) as error:
+            return type(error)
+        shown = np.from_dlpack(SimpleNamespace(__dlpack__=lambda **_: capsule, __dlpack_device__=lambda: (1, 0)))
+        return repr(capsule).split(" at ")[0], np.shares_memory(shown, x.value), shown.tolist()
+
+    assert exported(x) == exported(np.asarray(x))
 
 
 def test_what_a_graph_cannot_say_numpy_computes():

@@ -3,6 +3,7 @@
 import gc
 
 import numpy as np
+import pytest
 
 from cgraph import array_api as xp
 from cgraph.array_api import values
@@ -44,6 +45,22 @@ def test_the_walk_lists_operands_first_and_stops_at_what_has_a_value():
     a.value  # noqa: B018 - computes it
     order, found = walk(b.node)
     assert len(order) == 2 and [v.tolist() for v in found.values()] == [(2 * X).tolist()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nodes_that_are_shared_at_any_depth_come_before_all_their_readers(seed):
+    rng = np.random.default_rng(seed)
+    arrays, want = [lazy(), xp.asarray(X) + 1.0], [2 * X, X + 1]
+    for _ in range(10):
+        i, j = rng.integers(max(len(arrays) - 4, 0), len(arrays), 2)
+        arrays.append(arrays[i] - arrays[j] if rng.random() < 0.5 else arrays[i] + arrays[j])
+        want.append(want[i] - want[j] if arrays[-1].node.op.name == "subtract" else want[i] + want[j])
+    for x in (arrays[-1], arrays[-1] - (arrays[-1] + arrays[0]), arrays[0] - arrays[-1]):
+        order, found = walk(x.node)
+        places = {id(n): i for i, n in enumerate(order)}
+        assert len(places) == len(order)
+        assert all(places[id(y)] < places[id(n)] for n in order if id(n) not in found for y in n.operands)
+    np.testing.assert_array_equal(arrays[-1].value, want[-1])
 
 
 def test_the_array_of_a_node_ends_with_it():

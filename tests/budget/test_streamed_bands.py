@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.budget.bands import streamed_bands
 from cgraph.budget.bands.row_rings import pull_events
 from cgraph.budget.bands.streamed_bands import Fed, key_of, value_of
 from cgraph.budget.bands.streamed_rows import by_rows, region_of
@@ -91,6 +92,25 @@ def test_a_loop_whose_calls_differ_is_not_used(monkeypatch):
     assert buffer.loop is None and [m.event for m in buffer.moves if not m.slides] == pull_events(
         region.values, region.bands(4)
     )
+
+
+def test_one_act_that_differs_in_any_turn_is_enough_to_refuse_a_loop(monkeypatch):
+    """Each act of each turn that is compared differs once, the others are the same."""
+    region = fed(400)
+    frame = region.frame(4)
+    assert frame.loop is not None and len(frame.loop.checked_turns) == 3
+    asked, odd = [0], [-1]
+
+    def key(act):
+        asked[0] += 1
+        return ["other" if asked[0] - 1 == odd[0] else "same"]
+
+    monkeypatch.setattr(streamed_bands, "key_of", key)
+    assert region.comes_again(frame)
+    assert asked[0] == 3 * (frame.loop.last - frame.loop.first) > 3
+    for at in range(asked[0]):
+        asked[0], odd[0] = 0, at
+        assert not region.comes_again(frame), at
 
 
 class Act:

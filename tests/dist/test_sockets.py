@@ -158,6 +158,24 @@ def test_a_door_that_is_closed_keeps_nobody():
         assert left_alone(member) and left_alone(silent) and not door.waiting
 
 
+@pytest.mark.parametrize("closed_before", [True, False])
+def test_who_waits_at_a_door_that_closes_waits_no_longer(closed_before, monkeypatch):
+    """The time until which somebody may wait is far away; the door closes before, or while somebody waits."""
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        waits = []
+
+        def wait(left):
+            assert not door.closed, "waits at a closed door"
+            waits.append(left)
+            door.close()
+
+        monkeypatch.setattr(door.came, "wait", wait)
+        if closed_before:
+            door.close()
+        assert door.take(1, 1, time.monotonic() + PATIENCE) is None
+        assert len(waits) == (not closed_before) and all(0 < left <= PATIENCE for left in waits)
+
+
 @pytest.mark.parametrize(("address", "private", "host"), [
     ("tls://10.0.0.7:8786", True, "10.0.0.7"), ("tcp://127.0.0.1:1", True, "127.0.0.1"),
     ("tcp://localhost:1", True, "localhost"), ("tcp://[::1]:1", True, "::1"),

@@ -242,6 +242,11 @@ def test_refusals_name_the_size(tmp_path):
         cg.compile_sizes(build, shapes, {"batch": 4})
     with pytest.raises(GraphError, match="the graph has the inputs x, mask; shapes has x"):
         cg.compile_sizes(build, {"x": ("batch", "length", 12)}, {"batch": 4, "length": 4})
+    turned = dict(reversed(shapes.items()))
+    with pytest.raises(GraphError, match="the graph has the inputs x, mask; shapes has mask, x. Name the Vars"):
+        cg.compile_sizes(build, turned, {"batch": 4, "length": 4})
+    with pytest.raises(GraphError, match="the graph has the inputs x, mask; shapes has mask, x. Name the Vars"):
+        cg.compile_sizes(build, turned)(np.zeros((3, 2), "f4"), np.zeros((3, 2, 12), "f4"))
     function = cg.compile_sizes(build, shapes, {"batch": 4, "length": 4})
     x, mask = np.zeros((3, 2, 12), "f4"), np.zeros((3, 2), "f4")
     wrong = {

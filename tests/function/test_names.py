@@ -89,6 +89,27 @@ def test_names_survive_saving_pickling_copies_and_other_libraries(tmp_path):
         np.testing.assert_array_equal(other({"x": A, "input.1": B})["product"], A * B)
 
 
+IMAGE = cg.Var((1, 2, 24, 6), name="image")
+HEAD = cg.max_pool2d(cg.relu(IMAGE), 3, 1, pad=1)
+GAIN = cg.Var((3,), name="gain").assign([1, 2, 3])
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"engine": "reference"}, {"threads": 2}, {"budget": 5000}, {"rows": [IMAGE]}, {"rows": [IMAGE, HEAD]},
+    {"precision": "bf16"}, {"recompute": True}, {"changing": [GAIN]}, {"freeze": [GAIN]},
+], ids=str)  # fmt: skip
+@pytest.mark.parametrize("one", [True, False])
+def test_outputs_have_their_names_whatever_else_is_asked_for(options, one):
+    outputs = {"head": HEAD} if one else {"head": HEAD, "gain": GAIN * 2}
+    f = cg.compile(outputs, [IMAGE], **options)
+    assert f.names == tuple(outputs)
+    want = cg.compile(list(outputs.values()), [IMAGE])(np.ones(IMAGE.shape, "f4"))
+    got = f(np.ones(IMAGE.shape, "f4"))
+    assert got.names == tuple(outputs)
+    for name, x in zip(outputs, want):
+        np.testing.assert_array_equal(got[name], x)
+
+
 def test_names_survive_a_folder_whose_graph_is_compiled_again(tmp_path, monkeypatch):
     x = cg.Var((3,), name="x")
     outputs = {"sine": cg.sin(x), "cosine": cg.cos(x)}

@@ -5,8 +5,8 @@ import pytest
 
 import cgraph as cg
 from cgraph.formats import darknet
-from cgraph.ir.origin import ORIGIN
-from cgraph.ir.traverse import descendants, post_order, post_order_of, users_of
+from cgraph.ir.origin import ORIGIN, keeps_origin
+from cgraph.ir.traverse import at_origins, descendants, post_order, post_order_of, users_of
 from cgraph.passes import rewrite_graph
 from tests.support.injection import Lines, events
 
@@ -22,6 +22,18 @@ def test_an_exception_at_any_line_of_a_walk_or_a_file_leaves_the_users_line_as_i
         for at in range(1, len(events(act)) + 1, 3):
             Lines(at).during(act)
             assert ORIGIN.get() is None
+
+
+def test_what_is_made_while_nodes_are_looked_at_has_the_line_of_the_present_one():
+    x = cg.Var((3,))
+    one = x + 1.0
+    two = one * 2.0
+    three = cg.sin(two)
+    nodes = [one, two, three]
+    assert len({node.origin.line for node in nodes}) == 3
+    made = keeps_origin(lambda: [cg.cos(node) for node in at_origins(iter(nodes))])()
+    assert [node.origin for node in made] == [node.origin for node in nodes]
+    assert ORIGIN.get() is None
 
 
 def drawn(seed: int) -> tuple[list[cg.Node], list[cg.Node]]:

@@ -1,5 +1,7 @@
 """Networks on tile registers: which images are bfloat16, one result however they are run, near that of float32."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, reject, settings
@@ -16,8 +18,10 @@ from cgraph.lowering import tile_lowerings
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.lowering.tile_lowerings import byte_tile_shape, in_bfloat16
+from cgraph.ops.arithmetic import Cast, Multiply, Subtract
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.elementary import Exp
+from cgraph.ops.fused import FusedPointwise
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.table import ByteTable
@@ -221,6 +225,18 @@ def test_pointwise_ops_compute_in_float32_and_round_once():
     np.testing.assert_array_equal(op.meaning(rounded), want)
     twice = in_bfloat16(op, (True,))
     assert twice.dtype(BFLOAT16.dtype) == BFLOAT16.dtype and len(twice.body) == len(op.body) + 2
+
+
+@pytest.mark.parametrize("images", list(itertools.product([True, False], repeat=3)))
+def test_steps_of_a_fused_op_read_what_they_read_before(images):
+    """Steps that read operands, and results of any step before, whichever of the operands are images."""
+    body = (Multiply(), (0, 1)), (Subtract(), (3, 2)), (Exp(), (2,)), (Subtract(), (5, 4)), (Multiply(), (6, 0))
+    op = FusedPointwise(3, (*body, (Subtract(), (7, 3))))
+    narrow, wide = Cast(BFLOAT16.dtype).meaning, Cast(np.dtype("f4")).meaning
+    values = [RNG.standard_normal(40).astype("f4") for _ in images]
+    values = [narrow(x) if is_image else x for x, is_image in zip(values, images)]
+    want = narrow(op.meaning(*[wide(x) if is_image else x for x, is_image in zip(values, images)]))
+    np.testing.assert_array_equal(in_bfloat16(op, images).meaning(*values), want)
 
 
 def byte_conv(x, filters, size=3, stride=1, groups=1, residual=None, zero=7):

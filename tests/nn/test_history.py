@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nn.history import History, positive, running_mean
+from nn.history import History, positive, running_mean, table
 from tests.support.tolerance import assert_near
 
 
@@ -55,6 +55,19 @@ def test_a_history_of_any_length_prints_one_screen_with_the_best_epochs():
     x = history.validation_metrics["accuracy"]
     assert row[4:] == [f"{x.min():.4g}", str(x.argmin() + 1), f"{x.max():.4g}", str(x.argmax() + 1)]
     assert "array [100, 3, 3]" in str(history)
+
+
+@pytest.mark.parametrize("x", [
+    [3, 1, 2], [np.nan, 3, 1, 4], [3, np.nan, 4, 1], [2, np.nan, np.nan], [np.inf, 5, -np.inf, np.nan], [7],
+    [np.nan] * 3,
+], ids=str)  # fmt: skip
+def test_the_best_epochs_are_found_among_those_with_a_figure(x):
+    """NaN stands for an epoch without one."""
+    _, line = table({"a figure": np.array(x, "f4")})
+    known = [(figure, epoch) for epoch, figure in enumerate(x, 1) if figure == figure]
+    low, high = (min(known), max(known, key=lambda pair: (pair[0], -pair[1]))) if known else ((), ())
+    cells = [x[0], x[-1], *low, *high]
+    assert line.removeprefix("a figure").split() == [f"{cell:.4g}" for cell in cells]
 
 
 def test_a_history_without_steps_or_numbers_prints_too():

@@ -1,5 +1,6 @@
 """Methods of ufuncs and the dtypes that a call requests are NumPy's."""
 
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -75,6 +76,25 @@ def test_what_depends_on_the_order_is_refused(call):
 ])  # fmt: skip
 def test_a_call_computes_in_the_dtype_that_it_requests(call):
     compare(call, "float32" if "'f" in call else "float64", x=X, y=X + 0.5)
+
+
+@pytest.mark.parametrize("option", [
+    "dtype='float32'", "dtype='complex128'", "sig=('f', 'f', 'f'), casting='unsafe'", "dtype='int16', casting='unsafe'",
+    "dtype='float32', casting='no'", "dtype='int8'",
+])  # fmt: skip
+@pytest.mark.parametrize("call", [
+    "np.multiply(x, y{})", "np.multiply.outer(x, y[0]{})", "np.multiply.reduce(x, 1{})",
+    "np.multiply.accumulate(x, 1{})", "np.multiply.reduceat(x, [0, 2], 1{})",
+])  # fmt: skip
+def test_no_way_of_calling_a_ufunc_loses_an_option(call, option):
+    """Each option changes the result, or is refused where NumPy refuses it."""
+    if "np.multiply(" not in call and "outer" not in call:
+        option = option.split(", cast")[0].replace("sig=('f', 'f', 'f')", "dtype='f'")  # these take a dtype only
+    arrays = {"x": X / 4, "y": X / 4 + 1}
+    plain, asked = call.format(""), call.format(f", {option}")
+    with suppress(TypeError):  # NumPy's refusal, which is compared below
+        assert eval(asked, {"np": np, **arrays}).dtype != eval(plain, {"np": np, **arrays}).dtype
+    compare(asked, "float32" if "'f" in option else "float64", **arrays)
 
 
 def test_a_dtype_is_that_of_every_result_and_of_no_operand():

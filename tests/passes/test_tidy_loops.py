@@ -1,6 +1,7 @@
 """Loops simplified: unread states, rows and sequences go, loops that differ in their states merge, values stay."""
 
 import numpy as np
+import pytest
 
 import cgraph as cg
 from cgraph.engine.reference import evaluate
@@ -120,6 +121,24 @@ def test_results_of_a_loop_that_is_tidied_twice_keep_their_places():
     (got,) = loops(tidy_loops(asked))
     assert sizes(got.op) == [1, 0, 1, 1, 1] and got.op.states
     assert_same_values(tidy_loops, *asked)
+
+
+COMPANY = {
+    "a choice": lambda y: cg.cond(cg.Var((), bool, "p"), lambda a: cg.exp(a + 0), lambda a: a * 1, y),
+    "a loop with a condition": lambda y: cg.while_loop(lambda a: cg.sum(a) < 9, lambda a: a * 2 + 0, y),
+    "another loop": lambda y: cg.scan(lambda a, x: (a + x, a), y[0], y)[1],
+    "ops": cg.exp,
+}
+
+
+@pytest.mark.parametrize("behind", [True, False])
+@pytest.mark.parametrize("company", COMPANY)
+def test_loops_are_tidied_whatever_else_the_graph_contains(company, behind):
+    (alone,) = loops(tidy_loops((LAST_A,)))
+    other = COMPANY[company](cg.broadcast_to(LAST_A, (4,)) if behind else OPERANDS[3])
+    got = tidy_loops((LAST_A, other))
+    assert sizes(got[0].operands[0].op) == sizes(alone.op) == [1, 1, 1, 1, 0]
+    assert got[0].operands[0] in loops(got) and got[0].operands[0].operands == alone.operands
 
 
 def test_choices_are_rewritten_without_any_loop():

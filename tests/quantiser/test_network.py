@@ -104,9 +104,11 @@ def test_a_rebuilt_network_has_other_layers_and_values_in_their_places():
 
 
 def test_a_network_is_float_and_its_vars_have_values():
-    quantised = cg.dequantize(cg.quantize(X, np.float32(0.1), 0, "uint8"), np.float32(0.1), 0)
-    with pytest.raises(GraphError, match="the network is quantised already"):
-        prepare((quantised,), (X,))
+    quantised, small = cg.quantize(X, np.float32(0.1), 0, "uint8"), cg.Const(np.ones((3, 1, 1), "i1"))
+    weights = cg.dequantize(small, np.float32(0.1), 0)
+    for y in (quantised, cg.dequantize(quantised, np.float32(0.1), 0), X * weights, cg.quantize(X * 2, np.float32(1))):
+        with pytest.raises(GraphError, match="the network is quantised already, at .*test_network.py"):
+            prepare((X + 1.0, y), (X,))
     with pytest.raises(UnassignedError, match="w"):
         prepare((X * cg.Var((), name="w"),), (X,))
 

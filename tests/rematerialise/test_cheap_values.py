@@ -1,5 +1,7 @@
 """A share of the work: what follows in one pass from what waits anyway is computed again, with the same bits."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import NodeFacts, layout_of
 from cgraph.ops.physical.rerun import Rerun
+from cgraph.passes import rewrite_graph
 from cgraph.rematerialise import cheap_values
 from cgraph.rematerialise.rebuild import reruns_of, run_again
 from nn.losses import cross_entropy
@@ -120,3 +123,16 @@ def test_a_plan_stays_as_it_is_where_cheap_values_save_less_than_a_twentieth(mon
             patched.setattr("cgraph.budget.fit_reruns.WORTH", 1.0)
             least += plain * 19 / 20 < nbytes(large, 0.5) < plain
     assert least, "none of these plans could have saved so little"
+
+
+@pytest.mark.parametrize(("of", "functions"), [
+    (cg.exp, 1), (lambda x: cg.exp(cg.sin(x)), 2), (lambda x: cg.exp(x) + cg.sin(x) * cg.tanh(x), 3),
+    (lambda x: x * x, 0), (cg.sqrt, 0), (lambda x: abs(-x), 0), (lambda x: cg.power(x, x), 1),
+    (lambda x: cg.sqrt(cg.log(x) - cg.floor(x)), 1),
+    (lambda x: cg.sum(cg.exp(x)), 0), (lambda x: cg.exp(x) + cg.exp(x), 1),
+])  # fmt: skip
+@pytest.mark.parametrize("shape", [(5,), (3, 40)])
+def test_each_function_of_a_step_costs_the_same_for_each_element(of, functions, shape):
+    """The last step of a graph, whose pointwise ops are one; the work of reading and writing comes on top."""
+    (node,) = rewrite_graph((of(cg.Var(shape)),))
+    assert cheap_values.functions_of(node) == cheap_values.FUNCTION * functions * math.prod(shape)

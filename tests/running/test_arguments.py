@@ -1,5 +1,9 @@
 """The arrays of a call: by position, by name or in a dictionary, each once, and messages that say how to pass them."""
 
+import io
+from collections import ChainMap, OrderedDict, UserDict
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 
@@ -21,6 +25,26 @@ def test_values_come_in_the_order_of_the_inputs_however_they_are_passed():
         assert ordered(args, named, (X, Y, Z)) == (1, 2, 3)
     assert ordered((), {}, ()) == ()
     assert ordered((None,), {}, (X,)) == (None,), "None is a value that a later check refuses"
+
+
+def npz(arrays):
+    """The arrays as a file of NumPy's."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    return np.load(file)
+
+
+@pytest.mark.parametrize("inputs", [(X,), (X, Y), (X, Y, Z)], ids=len)
+@pytest.mark.parametrize("made", [dict, OrderedDict, MappingProxyType, UserDict, ChainMap, npz])
+def test_any_mapping_passes_arrays_by_name(made, inputs):
+    arrays = {x.name: i for i, x in reversed(list(enumerate(inputs)))}
+    assert ordered((made(arrays),), {}, inputs) == tuple(range(len(inputs)))
+    first = arrays.pop("x")
+    assert ordered((made(arrays),), {"x": first}, inputs) == tuple(range(len(inputs)))
+    for wrong, text in (arrays, "input x float32.* is missing"), ({"z": 0, "x": 0}, "has no input 'z'"):
+        with pytest.raises(InputError, match=text):
+            ordered((made(wrong),), {}, inputs)
 
 
 def test_each_wrong_call_is_named():

@@ -16,6 +16,7 @@ from cgraph.formats import tflite
 from cgraph.kernels.machines import machine_named, machines
 from cgraph.kernels.target import host_target
 from cgraph.quantiser import quantise
+from cgraph.standalone.export import Exported
 from tests.support.exported import call, require, run_export
 
 EMULATED = ("neon", "neon-i8mm", "cortex-m4", "cortex-m7", "cortex-m55", "wasm32", "riscv64")
@@ -346,3 +347,18 @@ def test_a_folder_that_cannot_be_finished_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="full"):
         cg.export(x + 1, x, tmp_path / "m", target="portable")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("stack", "stack_text"), [(None, "unknown"), (0, "0 B"), (96, "96 B")])
+@pytest.mark.parametrize(("externals", "needs"), [((), "nothing from outside"), (("expf", "sinf"), "expf, sinf")])
+def test_an_export_is_shown_with_each_figure_at_its_name(stack, stack_text, externals, needs):
+    found = Exported(
+        folder="net", target="cortex-m7", arena_nbytes=1, state_nbytes=2, constant_nbytes=3, table_nbytes=4,
+        stack_nbytes=stack, externals=externals,
+    )  # fmt: skip
+    assert str(found).splitlines() == [
+        "net for cortex-m7",
+        f"RAM    arena 1 B, state 2 B, stack {stack_text}",
+        "flash  constants 3 B, tables at most 4 B",
+        f"needs  {needs}",
+    ]

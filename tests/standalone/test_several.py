@@ -217,7 +217,8 @@ def test_what_cannot_be_exported_is_refused_before_anything_is_written(tmp_path)
     refused(r"the state v is float32\[4\] at one size and float32\[19\] at another", build=state_of(lambda n: (n,)))
     refused("the state v has other values at another size", build=state_of(lambda n: (2,), lambda n: n))
     refused("build gives outputs, inputs and, perhaps, update edges", build=lambda sizes: None)
-    refused("check= has inputs of 1 runs; there are 3 sizes", check=[[np.zeros(4)]])
+    for runs in (0, 1, 2, 4):
+        refused(f"check= has inputs of {runs} runs; there are 3 sizes", check=[[np.zeros(4)]] * runs)
     refused("2 names for 1 outputs", names=["a", "b"])
     refused("no plan|budget|bytes", error=BudgetError, build=script(), budget=100)
 

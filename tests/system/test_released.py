@@ -30,6 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # raised where Python forgets it
 ]
 POINTS = 30  # calls that fail, of those that an operation makes
+REFUSALS = 4  # calls of a function of the system that are refused, one at a time
 CLEANING = ("close", "release", "remove", "forget", "__exit__")  # functions that do not fail
 TAKING = ("map_regular",)  # what is passed to them is theirs
 Act = Callable[[], Any]
@@ -274,8 +275,17 @@ def test_what_is_opened_is_closed_when_a_call_fails(name, tmp_path):
     assert names_in(tmp_path) <= names
 
 
-def refuse(*_args: Any, **_named: Any) -> None:
-    raise OSError("refused")
+class Refused:
+    """A function of the system that refuses one call. Changes: counts calls."""
+
+    def __init__(self, function: Callable[..., Any], at: int) -> None:
+        self.function, self.at, self.seen = function, at, 0
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        self.seen += 1
+        if self.seen == self.at:
+            raise OSError("refused")
+        return self.function(*args, **named)
 
 
 WRITING = [name for name in ACTS if name.startswith(("save", "write", "replace", "fill", "export"))]
@@ -288,9 +298,13 @@ def test_nothing_is_left_of_a_file_that_the_system_refuses(name, refused, tmp_pa
     act()
     gc.collect()
     before, names = held(tmp_path), names_in(tmp_path)
-    monkeypatch.setattr(os, refused, refuse)
-    with suppress(OSError, cg.CgraphError):
-        act()
-    monkeypatch.undo()
-    assert is_held_as(before, tmp_path), held(tmp_path)
-    assert names_in(tmp_path) <= names
+    for at in range(1, REFUSALS + 1):
+        refusing = Refused(getattr(os, refused), at)
+        with monkeypatch.context() as changed:
+            changed.setattr(os, refused, refusing)
+            with suppress(OSError, cg.CgraphError):
+                act()
+        if refusing.seen < at:
+            break
+        assert is_held_as(before, tmp_path), held(tmp_path)
+        assert names_in(tmp_path) <= names

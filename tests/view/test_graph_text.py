@@ -1,5 +1,7 @@
 """The text form of a graph: what it says is what the graph computes, and it can be read back."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -83,9 +85,19 @@ def test_a_function_is_shown_as_it_runs_with_its_update_edges():
     function = cg.compile(y, [x], updates={w: w + y})
     shown = cg.text(function).splitlines()
     assert any("var w" in line for line in shown)
-    assert sum(line.startswith("update %") for line in shown) == 1
     steps = {type(node.op).__name__ for node in function.compiled.layout.steps}
     assert steps and len(shown) > len(steps)
+
+
+@pytest.mark.parametrize("options", [{}, {"engine": "reference"}, {"engine": "cuda-sim"}, {"passes": False}], ids=str)
+def test_the_text_of_a_function_has_a_line_for_each_update_edge(options):
+    x, y = script()
+    w, v = (cg.Var((4, 64), name=name).assign(np.zeros((4, 64), "f4")) for name in "wv")
+    for updates in ({}, {w: w + y}, {w: w + y, v: v * 2 + w}):
+        shown = cg.text(cg.compile(y, [x], updates, **options)).splitlines()
+        names = dict(re.match(r"(%\d+) = var (\w+)", line).groups() for line in shown if " = var " in line)
+        changed = [re.match(r"update (%\d+) = %\d+$", line)[1] for line in shown if line.startswith("update ")]
+        assert {names[x] for x in changed} == {var.name for var in updates} and len(changed) == len(updates)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import GraphError, InputError, PositionError
+from cgraph.record import replace
 from cgraph.view.report import report, timed_report
 from cgraph.view.timing import record_run
 from cgraph.view.trace import trace_json
@@ -76,6 +77,19 @@ def test_times_are_those_of_the_report(function):
     found = timed_report(function, ONES)
     _, *steps = [x for x in json.loads(trace_json(found))["traceEvents"] if x["ph"] == "X"]
     assert_near([x["dur"] for x in steps], [row.seconds * 1e6 for row in found.steps], "microseconds of a trace")
+
+
+def test_a_whole_number_of_nanoseconds_is_that_number_in_the_trace(function):
+    """The next number of seconds below or above is rounded to it, too."""
+    figures = timed_report(function, ONES)
+    rng, rows = np.random.default_rng(0), figures.steps
+    for near in (0.0, None, np.inf):
+        for _ in range(20):
+            want = rng.integers(1, 10**7, len(rows)).tolist()
+            seconds = [n / 1e9 if near is None else float(np.nextafter(n / 1e9, near)) for n in want]
+            timed = replace(figures, steps=tuple(replace(row, seconds=x) for row, x in zip(rows, seconds)))
+            events = json.loads(trace_json(timed))["traceEvents"]
+            assert [round(1000 * e["dur"]) for e in events if e["ph"] == "X"] == [sum(want), *want]
 
 
 def test_a_loop_is_one_step(tmp_path):

@@ -1,4 +1,4 @@
-"""A step back of the search, in plain Python: which choice is taken back, and in which range the search goes on."""
+"""The search in plain Python: its state at each choice, what is chosen, and what a step back takes back."""
 
 import ast
 from pathlib import Path
@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 
 from cgraph.memory import search
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.search.instance import instance_of, unit_of
+from cgraph.memory.search.state import FEWEST, LOWEST, TIGHTEST, new_state
+from tests.support.problems import random_problem
 
 FRAMES = [(7, 0, 1, 0, 10), (3, 2, 2, 0, 4), (5, 4, 3, 4, 10), (2, 6, 4, 0, 4)]  # operand, trail, serial, range
 
@@ -42,3 +46,57 @@ def test_a_step_back_goes_to_the_last_choice_in_the_range_that_failed_and_on_in_
     assert operand == FRAMES[parent][0]
     assert undone == [frame[:2] for frame in reversed(FRAMES[parent:])]
     assert counters[depth] == parent and (counters[begin], counters[end]) == FRAMES[parent][3:]
+
+
+@pytest.mark.parametrize("method", [LOWEST, TIGHTEST, FEWEST])
+@pytest.mark.parametrize("seed", range(4))
+def test_state_and_choice_are_what_their_definitions_say_at_every_step(seed, method):
+    """Sums, bounds and the choice are worked out anew from the operands that wait and the places of the others."""
+    problem = random_problem(seed, 16)
+    positions = np.flatnonzero(problem.nbytes)
+    unit = unit_of(problem.nbytes[positions])
+    instance = instance_of(problem, positions, unit)
+    capacity = -(-lower_bound(problem) // unit)
+    state = new_state(
+        instance, np.random.default_rng(seed).permutation(len(positions)), np.ones(len(instance.member_start) - 1)
+    )
+    kernel, seen = plain_kernel(), []
+    choose = kernel["choose"]
+
+    def checked(instance, state, capacity, method):
+        check_state(kernel, instance, state, capacity)
+        b = choose(instance, state, capacity, method)
+        begin, end = (state.counters[kernel[x]] for x in ("RANGE_BEGIN", "RANGE_END"))
+        assert state.waiting[b] and begin <= instance.begin[b] and instance.end[b] <= end
+        below = [i for i in neighbours(instance, b) if state.waiting[i] and top(instance, state, i) <= state.lowest[b]]
+        assert not below, "a neighbour that waits fits below"
+        seen.append(b)
+        return b
+
+    kernel["choose"] = checked
+    kernel["advance"](instance, state, capacity, method, 100)
+    assert len(seen) >= 10
+
+
+def top(instance, state, i) -> int:
+    return state.lowest[i] + instance.size[i]
+
+
+def neighbours(instance, i) -> list[int]:
+    return instance.neighbour[instance.neighbour_start[i] : instance.neighbour_start[i + 1]].tolist()
+
+
+def check_state(kernel, instance, state, capacity) -> None:
+    waiting = state.waiting
+    assert state.counters[kernel["WAITING"]] == waiting.sum()
+    for i in np.flatnonzero(waiting):
+        placed = [top(instance, state, j) for j in neighbours(instance, i) if not waiting[j]]
+        assert state.base[i] == max(placed, default=0) <= state.lowest[i]
+    for s in range(len(state.total)):
+        members = instance.member[instance.member_start[s] : instance.member_start[s + 1]]
+        left = members[waiting[members]]
+        assert state.total[s] == instance.size[left].sum()
+        assert state.crossing[s] == (waiting & (instance.begin < s) & (s < instance.end)).sum()
+        if len(left):
+            assert state.floor[s] == state.lowest[left].min() <= capacity - state.total[s]
+            assert state.firsts[s] == (state.lowest[left] <= capacity - state.total[s]).sum()
