@@ -34,12 +34,12 @@ CLOSED = (
     "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearMul", "com.microsoft.QLinearSigmoid",
 )  # fmt: skip
 """Kinds of which no operand takes an axis of dynamic length that is drawn, or that have none to open."""
-SAMPLED = {
-    "AveragePool": "x0", "Conv": "x0", "ConvTranspose": "x0", "DepthToSpace": "x0", "GlobalAveragePool": "x0", "GlobalLpPool": "x0",
-    "GlobalMaxPool": "x0", "GridSample": "x0", "GroupNormalization": "x0", "InstanceNormalization": "x0", "LRN": "x0", "LpPool": "x0",
-    "MaxPool": "x0", "RoiAlign": "x2", "SpaceToDepth": "x0",
-}  # fmt: skip
-"""Kinds that take any number of samples, and the operand whose first axis counts them."""
+SAMPLED = {name: "x0" for name in (
+    "AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GRU", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
+    "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "LpPool", "MaxPool", "RNN",
+    "SpaceToDepth",
+)} | {"RoiAlign": "x2"}  # fmt: skip
+"""Kinds that take any number of samples, or of steps of a sequence, and the operand whose first axis counts them."""
 SIZED = (
     "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Resize", "Slice", "Split", "Tile",
     "TopK",
@@ -144,7 +144,7 @@ def test_operands_of_open_length_give_the_same_answer_or_are_refused():
 
 
 @pytest.mark.parametrize("kind", SAMPLED)
-def test_the_number_of_samples_may_be_known_only_when_run(kind):
+def test_the_number_of_samples_or_steps_may_be_known_only_when_run(kind):
     for seed in SEEDS:
         proto, given, wanted = drawn(kind, seed)
         name = SAMPLED[kind]
