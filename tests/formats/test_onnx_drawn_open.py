@@ -34,11 +34,7 @@ CLOSED = (
     "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearMul", "com.microsoft.QLinearSigmoid",
 )  # fmt: skip
 """Kinds of which no operand takes an axis of dynamic length that is drawn, or that have none to open."""
-SAMPLED = {name: "x0" for name in (
-    "AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GRU", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
-    "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "LpPool", "MaxPool", "RNN",
-    "SpaceToDepth",
-)} | {"RoiAlign": "x2"}  # fmt: skip
+SAMPLED = dict.fromkeys(("AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GRU", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "LpPool", "MaxPool", "RNN", "SpaceToDepth"), "x0") | {"RoiAlign": "x2"}  # fmt: skip
 """Kinds that take any number of samples, or of steps of a sequence, and the operand whose first axis counts them."""
 SIZED = (
     "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Resize", "Slice", "Split", "Tile",
