@@ -312,6 +312,22 @@ def test_a_training_that_does_not_move_ends_with_the_reason(monkeypatch):
         use(monkeypatch, cluster).steps(0, 1)
 
 
+def test_a_state_that_nobody_accepts_ends_the_training_with_the_worker(monkeypatch):
+    cluster = Cluster("ab", step=-1)
+    cluster.client_step, asked = 0, []
+    crew = use(monkeypatch, cluster)
+
+    def refuses(worker):
+        asked.append(worker)
+        assert len(asked) <= VAIN
+        return False
+
+    monkeypatch.setattr(crew, "send_state", refuses)
+    with pytest.raises(MemberError, match=f"{VAIN} rounds without a step, the last one because a does not accept the"):
+        crew.steps(0, 1)
+    assert asked == ["a"] * VAIN
+
+
 def test_one_of_two_workers_that_do_not_reach_one_another_is_left_out_for_some_time(monkeypatch):
     """Both reach the client; after two rounds in vain the others go on, and much later both take part again."""
     cluster = Cluster("abc")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cpu import threads as threads_module
-from cgraph.engine.cpu.threads import Native, ThreadPool, futex_number, run_table
+from cgraph.engine.cpu.threads import WAITING, Native, ThreadPool, futex_number, native, new_cores, run_table
 from cgraph.kernels.interpret import emit
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.move.calls import copy_calls, fill_calls
@@ -325,3 +325,17 @@ def test_sleeping_asks_the_system_by_the_number_that_it_has_there(system, proces
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setattr(platform, "machine", lambda: processor)
     assert futex_number() == number
+
+
+def test_a_run_sleeps_while_it_waits_for_a_core():
+    """What sleeps is counted. A wait lasts 20 ms, in which this thread may not run: then another begins."""
+    words, most = new_cores(0), 0
+    for _ in range(100):
+        waiting = threading.Thread(target=native().hold, args=(words.ctypes.data, 1))
+        waiting.start()
+        while waiting.is_alive() and not most:
+            most = int(words[WAITING])
+        waiting.join()
+        if most:
+            break
+    assert most == 1 and words[WAITING] == 0

@@ -24,6 +24,20 @@ def test_a_file_may_cost_twice_its_bytes_and_some_more():
     allowance.spend("two for another file's byte", nbytes=2)
 
 
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    [("nbytes", (64 << 20) + 2 * 2560), ("work", (1 << 28) + 64 * 2560), ("nodes", 50_000 + 2560 // 256)],
+)
+@pytest.mark.parametrize("files", [(2560,), (1024, 512, 1024)])
+def test_bytes_work_and_nodes_grow_with_the_files(kind, most, files):
+    allowance = Allowance(files[0])
+    for nbytes in files[1:]:
+        allowance.grow(nbytes)
+    with pytest.raises(FormatError, match="what a file of"):
+        allowance.spend("too much", **{kind: most + 1})
+    allowance.spend("as much as there is", **{kind: most})
+
+
 @pytest.mark.parametrize("cost", [{"work": WORK_AT_LEAST + 1}, {"nodes": NODES_AT_LEAST + 1}, {"nbytes": math.inf}])
 def test_too_much_of_anything_is_refused_and_not_counted(cost):
     allowance = Allowance(0)

@@ -106,3 +106,16 @@ def test_a_length_as_numbers_and_nodes():
     values = {n.node: np.array(5), m.node: np.array(7)}
     for lengths, want in (([n, 2, m, 3], 210), ([n, m], 35), ([n, 0], 0), ([n], 5)):
         assert int(evaluate([product_of(lengths)], values)[0]) == want
+
+
+@pytest.mark.parametrize(("index", "stays"), [(-3, True), (2, True), (-4, False), (3, False), ("i", False)])
+def test_positions_outside_an_axis_are_first_ones_in_a_branch_that_is_not_active(limits, index, stays):
+    node = Var((), "int64", "i") if index == "i" else Const(np.array(index))
+    assert limits.positions(node, 3) is node
+    active = Var((), "bool", "active")
+    with limits.under(active):
+        got = limits.positions(node, 3)
+    assert (got is node) == stays
+    for is_active in (True, False):
+        (value,) = evaluate([got], {active: np.array(is_active)} | ({node: np.array(7)} if index == "i" else {}))
+        assert value == ((7 if index == "i" else index) if is_active or stays else 0)

@@ -159,6 +159,17 @@ def test_an_array_that_is_not_returned_does_not_limit_state():
     assert function.state["total"].value == 3
 
 
+def test_what_is_known_of_results_moves_with_them_when_one_before_becomes_state():
+    x, n, total = Var((3,), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "total")
+    model = Model(
+        (x, n, total), (total + n, (x > 1).astype("int64"), x + 1, x * 3), ("sum", "words", "y", "z"),
+        choices={2: (Alternative(n > 0, x * 2, {}),)}, counts={3: {0: n + 2}},
+        strings=StringCodes({"few": 0, "many": 1}, frozenset(), frozenset([1])),
+    )  # fmt: skip
+    words, y, z = model.with_state({"total": "sum"}).compile(engine="reference")(X, 0)
+    assert words.tolist() == ["few", "many", "many"] and y.tolist() == [2, 3, 4] and z.tolist() == [3, 6]
+
+
 def test_a_value_of_dynamic_length_cannot_be_state():
     x, n = Var((3,), "float32", "x"), Var((), "int64", "n")
     model = Model((x, n), (x + 1, n + 1), ("y", "z"), counts={0: {0: n}})

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from cgraph.errors import FormatError, InputError
@@ -32,7 +33,13 @@ CLOSED = (
     "com.microsoft.QLinearAdd", "com.microsoft.QLinearConcat", "com.microsoft.QLinearGlobalAveragePool",
     "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearMul", "com.microsoft.QLinearSigmoid",
 )  # fmt: skip
-"""Kinds that refuse an axis of dynamic length on every operand, or that have none to open; all others take one."""
+"""Kinds of which no operand takes an axis of dynamic length that is drawn, or that have none to open."""
+SAMPLED = (
+    "AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GRU", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
+    "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "LpPool", "MaxPool", "RNN", "RoiAlign",
+    "SpaceToDepth",
+)  # fmt: skip
+"""Kinds that take any number of samples, or of steps of a sequence, along the first axis of an operand."""
 SIZED = (
     "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Resize", "Slice", "Split", "Tile",
     "TopK",
@@ -50,9 +57,10 @@ def results(model: Model, given: Any) -> list[np.ndarray]:
     return model.compile(engine="reference")(*(given[x.name] for x in model.inputs))
 
 
-def with_open_axis(proto: Any, name: str, x: np.ndarray, rng: np.random.Generator) -> tuple[bytes, dict[str, Any]]:
+def with_open_axis(
+    proto: Any, name: str, x: np.ndarray, rng: np.random.Generator, axis: int
+) -> tuple[bytes, dict[str, Any]]:
     """The model with an input that a mask makes of a longer one, and what that and the mask are."""
-    axis = int(rng.integers(x.ndim))
     kept = rng.permutation([True] * x.shape[axis] + [False] * int(rng.integers(4)))
     wide = np.full((*x.shape[:axis], len(kept), *x.shape[axis + 1 :]), np.nan if x.dtype.kind == "f" else 0, x.dtype)
     wide[(slice(None),) * axis + (kept,)] = x
@@ -78,7 +86,7 @@ def opened(kind: str, seed: int) -> int:
     for name, x in given.items():
         if x.ndim == 0 or opset_of(proto) < OLDEST:
             continue
-        raw, more = with_open_axis(proto, name, x, rng)
+        raw, more = with_open_axis(proto, name, x, rng, int(rng.integers(x.ndim)))
         try:
             found = results(load(raw), given | more)
         except FormatError as error:
@@ -133,6 +141,15 @@ def built(raw: bytes, values: dict[str, np.ndarray]) -> Model:
 def test_operands_of_open_length_give_the_same_answer_or_are_refused():
     counts = {kind: sum(opened(kind, seed) for seed in SEEDS) for kind in DRAWN}
     assert sorted(kind for kind, n in counts.items() if not n) == sorted(CLOSED)
+
+
+@pytest.mark.parametrize("kind", SAMPLED)
+def test_the_number_of_samples_or_steps_may_be_known_only_when_run(kind):
+    for seed in SEEDS:
+        proto, given, wanted = drawn(kind, seed)
+        name = "x2" if kind == "RoiAlign" else "x0"  # of RoiAlign the images of the boxes
+        raw, more = with_open_axis(proto, name, given[name], np.random.default_rng(seed), 0)
+        compare(results(load(raw), given | more), wanted, seed)
 
 
 def test_sizes_known_only_when_run_give_the_same_answer():

@@ -1,5 +1,9 @@
 """Every primitive: error in units of the last place against 90-bit arithmetic, special values, conversions."""
 
+import ast
+import inspect
+from importlib import import_module
+
 import mpmath
 import numpy as np
 import pytest
@@ -49,6 +53,11 @@ def arguments(name, dtype, n):
     rng = np.random.default_rng(7)
     low, high = EXACT[name][2 + (dtype == "f8")]
     x = np.concatenate([spread(rng, n // 2, low, high, dtype), spread(rng, n // 2, -3, min(high, 4), dtype)])
+    return inside(name, x)
+
+
+def inside(name, x):
+    """The arguments, moved to where the function is real."""
     if name in POSITIVE:
         return np.abs(x)
     if name == "acosh":
@@ -64,6 +73,43 @@ def arguments(name, dtype, n):
 def test_error_of_functions_of_one_operand(name, dtype, target):
     x = arguments(name, dtype, 160)
     assert worst_ulp(computed(name, target, x), EXACT[name][0], x) <= EXACT[name][1][dtype == "f8"]
+
+
+def compared(name):
+    """Positive numbers that a module of mathematics compares an argument with, read from its source."""
+    module = import_module(f"cgraph.kernels.llvm.{name}")
+    sides = [
+        side
+        for x in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(x, ast.Compare)
+        for side in (x.left, *x.comparators)
+    ]
+    values = []
+    for side in sides:
+        names = {x.id for x in ast.walk(side) if isinstance(x, ast.Name)}
+        if all(x.isupper() for x in names):
+            value = eval(ast.unparse(side), dict(vars(module)))
+            values += value.values() if isinstance(value, dict) else [value]
+    return {float(x) for x in values if isinstance(x, int | float) and not isinstance(x, bool) and 0 < x < np.inf}
+
+
+MODULES = ("rare", "varc", "verf", "vexp", "vhyperbolic", "vlog", "vmath", "vpow", "vtrig")
+MARGINS = {2.0**-n for n in (25, 26, 54, 55, 56)}  # below which a float is its own result, from bits of its dtype
+BORDERS = sorted(set().union(*map(compared, MODULES)) | MARGINS)
+
+
+def test_borders_of_formulas_are_found():
+    assert {0.5, 0.55, 1.0, 4.0, 16.0, 28.0, 40.0, 2.0**-28, 800.0} <= set(BORDERS)
+
+
+@every_float
+@pytest.mark.parametrize("name", EXACT)
+def test_error_where_formulas_meet(name, dtype):
+    """At each number that a source compares with, and the floats beside it, of both signs."""
+    at = np.array([x for x in BORDERS if np.log2(x) < EXACT[name][2 + (dtype == "f8")][1]], dtype)
+    x = np.concatenate([np.nextafter(at, np.zeros_like(at)), at, np.nextafter(at, np.full_like(at, np.inf))])
+    x = inside(name, np.concatenate([x, -x]))
+    assert worst_ulp(computed(name, "host", x), EXACT[name][0], x) <= EXACT[name][1][dtype == "f8"]
 
 
 @pytest.mark.slow

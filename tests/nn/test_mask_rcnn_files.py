@@ -1,5 +1,6 @@
 """Weights from outside for Mask R-CNN, by files that are made here; packed masks; films."""
 
+import io
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from nn.models.mask_rcnn import (
     torchvision_arrays,
     torchvision_config,
 )
-from nn.models.mask_rcnn.tools.frames import is_film, read_film, write_film
+from nn.models.mask_rcnn.tools.frames import Film, count_frames, is_film, read_film, write_film
 from nn.models.mask_rcnn.tools.masks import mask_of, unpack_runs
 from nn.models.mask_rcnn.tools.synthetic import film
 from tests.support.tolerance import assert_near, near
@@ -249,6 +250,17 @@ def test_what_ffmpeg_reads_has_its_rows_columns_rate_and_length(monkeypatch):
     found = read_film(Path("a.mp4"))
     assert (found.length, found.rate) == (3, 24.0)
     np.testing.assert_array_equal(list(found.frames), frames)
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_frames_are_counted_on_a_terminal_one_by_one_and_elsewhere_at_the_end(monkeypatch, is_terminal):
+    stream = io.StringIO()
+    stream.isatty = lambda: is_terminal
+    monkeypatch.setattr("sys.stderr", stream)
+    assert list(count_frames(Film(9, 25.0, iter("ab")), "film.mp4")) == ["a", "b"]
+    *shown, last = stream.getvalue().split("\r")[1:]
+    assert shown == (["film.mp4: frame 1 of 9", "film.mp4: frame 2 of 9"] if is_terminal else [])
+    assert last.startswith("film.mp4: 2 frames, ") and last.endswith(" a second\n")
 
 
 def test_a_picture_is_no_film(tmp_path):

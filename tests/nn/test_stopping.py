@@ -3,7 +3,9 @@ import pytest
 from nn.stopping import Below, Early
 
 
-@pytest.mark.parametrize(("losses", "stops"), [([], False), ([1.0], False), ([0.4], True), ([0.4, 0.6], False)])
+@pytest.mark.parametrize(
+    ("losses", "stops"), [([], False), ([1.0], False), ([0.4], True), ([0.4, 0.6], False), ([0.5], False)]
+)
 def test_below_looks_at_the_last_loss_alone(losses, stops):
     assert Below(0.5).stops(losses) is stops
 

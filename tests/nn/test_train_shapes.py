@@ -1,12 +1,15 @@
 """The training of the small network: its rate, its pictures on disk, its truth and its log."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import cgraph as cg
 from nn.history import History
+from nn.models.mask_rcnn.tools import train_shapes
 from nn.models.mask_rcnn.tools.precision import Precision
-from nn.models.mask_rcnn.tools.synthetic import OBJECTS, TRAINING, synthetic_images
+from nn.models.mask_rcnn.tools.synthetic import OBJECTS, TEST, TRAINING, synthetic_images
 from nn.models.mask_rcnn.tools.train_shapes import ground_truth, loader, log_of, optimiser
 from nn.optim import AdamW, ClipL2
 from tests.support.tolerance import near
@@ -47,6 +50,21 @@ def test_the_truth_of_a_picture_are_its_objects_alone():
             np.testing.assert_array_equal(mask, data.owner[i] == j + 1)
             rows, columns = np.nonzero(mask)
             assert box.tolist() == [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+
+
+def test_pictures_of_the_test_are_measured_with_rows_first_beside_their_truths(monkeypatch):
+    seen = []
+    monkeypatch.setattr(train_shapes, "compile_model", lambda model, **options: (model, options))
+    monkeypatch.setattr(train_shapes, "find", lambda *given: [[seen.append(given)]])
+    monkeypatch.setattr(train_shapes, "precision", lambda *given: given)
+    model, data = SimpleNamespace(config=SimpleNamespace(classes=7)), synthetic_images(TEST, 0, 3)
+    detections, truths, classes = train_shapes.measure(model, 3, threads=1)
+    assert detections == [[None]] * 3 and classes == 7
+    for i, (predict, config, (picture,)) in enumerate(seen):
+        assert predict == (model, {"threads": 1}) and config is model.config
+        np.testing.assert_array_equal(np.moveaxis(picture, -1, 0), data.pictures[i])
+        for one, other in zip(truths[i], ground_truth(data, i), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_the_log_has_means_of_a_hundred_steps_and_the_precision():

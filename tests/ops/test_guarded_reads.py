@@ -5,9 +5,11 @@ The runs are in a process of their own, since a wrong read ends it; its last lin
 
 import ctypes
 import mmap
+import os
 import subprocess
 import sys
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -38,6 +40,40 @@ def guarded(array: np.ndarray, at_end: bool) -> np.ndarray:
     copy = raw[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+def in_fork(work: Callable[[], None]) -> int:
+    """Return how a child of this process ends that does some work: 0, or what a signal or an exception makes of it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+@pytest.mark.parametrize("queries", [3, 33])
+def test_no_attention_reads_beyond_its_mask(queries, dtype):
+    """Of numbers of keys on both sides of whole vectors and of whole blocks."""
+    rng = np.random.default_rng(queries)
+    for keys in (7, 9, 20, 65):
+        q, k, v = (Var((2, 3, n, 8), "float32") for n in (queries, keys, keys))
+        mask = Var((queries, keys), dtype)
+        given = {x: rng.standard_normal(x.shape, "f4") for x in (q, k, v)} | {mask: rng.random(mask.shape) < 0.7}
+        values = [np.ascontiguousarray(x, node.dtype) for node, x in given.items()]
+        y = cg.scaled_dot_product_attention(q, k, v, mask)
+        function = cg.compile([y], list(given), engine=CpuEngine("host", threads=1))
+        want = function(*values)[0]
+
+        def run(function=function, values=values, want=want) -> None:
+            for at_end in (False, True):
+                np.testing.assert_array_equal(function(*(guarded(x, at_end) for x in values))[0], want)
+
+        assert in_fork(run) == 0, keys
 
 
 def run_between_pages(outputs: list[Node], given: dict[Var, np.ndarray], target: str) -> None:

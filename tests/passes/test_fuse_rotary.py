@@ -38,6 +38,12 @@ def unstacked(x, axis):
     return [cg.reshape(part, (*x.shape[:-1], x.shape[-1] // 2)) for part in cg.split(y, 2, axis)]
 
 
+def backwards(x):
+    """Halves as exporters of `unbind` write them, each from its end to its start."""
+    y = cg.reshape(x, (*x.shape[:-1], 2, x.shape[-1] // 2))
+    return [cg.reshape(y[..., i : i + 1, ::-1], (*x.shape[:-1], x.shape[-1] // 2)) for i in (0, 1)]
+
+
 def joined(a, b, axis=None):
     """The rows of two nodes one behind the other, or element by element, or stacked along an axis."""
     return cg.concat([a, b], -1) if axis is None else cg.reshape(cg.stack([a, b], axis), (*a.shape[:-1], -1))
@@ -113,6 +119,8 @@ LEFT = {
     "a negated half in front": X * COS + joined(halves(X)[1], -halves(X)[0]) * SIN,
     "neighbours one behind the other": X * COS + turned(neighbours) * SIN,
     "halves element by element": X * COS + turned(halves, axis=-1) * SIN,
+    "halves from the end": X * COS + turned(backwards) * SIN,
+    "halves from the end with narrow tables": rotated(*backwards(X)),
     "unequal parts": X * COS + cg.concat([-X[..., 3:], X[..., :3]], -1) * SIN,
     "another axis": X * cg.Var((T, D)) + cg.concat([-X[:, 1:], X[:, :1]], 1) * SIN,
     "a difference": X * COS - turned(halves) * SIN,

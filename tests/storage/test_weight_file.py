@@ -1,5 +1,7 @@
 """Weight files: where arrays lie, what the table says of them, and when a file is written anew."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,21 @@ def test_damage_anywhere_is_found(tmp_path, at):
     match = "not a weight file of this version" if at < 2 * PAGE else f"array {int(at >= 3 * PAGE)}, "
     with pytest.raises(WeightsError, match=match):
         check_weights(path)
+
+
+@pytest.mark.parametrize("count", [2**32, 2**64 - 1])
+def test_a_count_of_arrays_beyond_the_file_takes_no_more_memory_than_the_file(tmp_path, count):
+    path = tmp_path / "w"
+    arrays_on_disk(StreamedWeights(str(path)), [np.ones(1 << 16, "f4")])
+    raw = path.read_bytes()
+    path.write_bytes(raw[:16] + count.to_bytes(8, "little") + raw[24:])
+    tracemalloc.start()
+    try:
+        with pytest.raises(WeightsError, match="its table is damaged"):
+            check_weights(path)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(raw) + (1 << 20)
+    finally:
+        tracemalloc.stop()
 
 
 def test_progress_counts_the_bytes_that_went_before():

@@ -52,3 +52,11 @@ def test_all_bytes_that_several_values_share_are_reserved(function):
     counts = Counter(usage.operand_of)
     assert 2 in counts.values()
     assert {x.operand for x in memory.reserved} == {operand for operand, n in counts.items() if n > 1}
+
+
+def test_bytes_in_which_no_value_lies_are_reserved_for_their_operand(function):
+    compiled, memory = function.compiled, memory_of(function)
+    rows = _alive(compiled, replace(memory, boxes=()))
+    assert len(rows) == len({x.name for x in rows}) > 1
+    assert all(x.name.startswith("reserved for ") and x.where == "" for x in rows)
+    assert sum(x.nbytes for x in rows) == sum(x.nbytes for x in _alive(compiled, memory))

@@ -100,3 +100,36 @@ def check_state(kernel, instance, state, capacity) -> None:
         if len(left):
             assert state.floor[s] == state.lowest[left].min() <= capacity - state.total[s]
             assert state.firsts[s] == (state.lowest[left] <= capacity - state.total[s]).sum()
+
+
+def test_sizes_and_borders_that_are_crossed_are_those_of_the_operands_that_wait():
+    """Operands are placed and taken back at random; the range of a choice is the part that they join."""
+    kernel, rng = plain_kernel(), np.random.default_rng(0)
+    begin = rng.integers(0, 18, 12)
+    instance = SimpleNamespace(begin=begin, end=begin + rng.integers(1, 5, 12), size=rng.integers(1, 9, 12))
+    counters, sections = np.zeros(7, np.int64), 24
+    state = SimpleNamespace(
+        waiting=np.zeros(12, bool), counters=counters, trail=np.zeros((0, 3), np.int64), value=None, stamp=None,
+        total=np.zeros(sections, np.int64), crossing=np.zeros(sections, np.int64), frames=np.zeros((9, 5), np.int64),
+    )  # fmt: skip
+    found = set()
+    for b in rng.integers(0, 12, 200):
+        if state.waiting[b]:
+            kernel["count"](instance, state, b, -1)
+        else:
+            kernel["undo"](instance, state, b, 0)
+        spans = [range(instance.begin[i], instance.end[i]) for i in np.flatnonzero(state.waiting)]
+        assert counters[kernel["WAITING"]] == len(spans)
+        sizes = instance.size[state.waiting]
+        assert state.total.tolist() == [sum(n for x, n in zip(spans, sizes) if s in x) for s in range(sections)]
+        crossed = [sum(x.start < s < x.stop for x in spans) for s in range(sections)]
+        assert state.crossing.tolist() == crossed
+        counters[kernel["DEPTH"]] = 0
+        kernel["push"](instance, state, b)
+        low = max(s for s in range(begin[b] + 1) if not crossed[s])
+        high = min(s for s in range(instance.end[b], sections) if not crossed[s])
+        frame = state.frames[0]
+        assert (frame[kernel["OPERAND"]], frame[kernel["BEGIN"]], frame[kernel["END"]]) == (b, low, high)
+        assert (counters[kernel["RANGE_BEGIN"]], counters[kernel["RANGE_END"]]) == (low, high)
+        found.add(high - low)
+    assert len(found) > 5
