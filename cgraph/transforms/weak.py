@@ -33,12 +33,27 @@ def with_strong_dtypes(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(args)
     compares = name in COMPARISONS.values() and np.result_type(*strong).kind in "iu"
 
-    def convert(x: Any) -> Any:
+    def convert(i: int, x: Any) -> Any:
         if not isinstance(x, Tracer) or x.weak is None or (compares and x.weak is int):
             return x
-        return astype(x.node, np.result_type(*strong, SAMPLES[x.weak]))
+        return astype(x.node, operand_dtype(name, i, np.result_type(*strong, SAMPLES[x.weak])))
 
-    return (*args[: len(args) - len(operands)], *map(convert, operands))
+    return (*args[: len(args) - len(operands)], *(convert(i, x) for i, x in enumerate(operands)))
+
+
+def operand_dtype(name: str, i: int, dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which NumPy reads operand `i` of a function of two operands that promote to `dtype`.
+
+    It is a float for integers that are divided, so that ``x / 300`` of bytes does not read 300 as a byte.
+    """
+    ufunc = getattr(np, name)
+    if dtype.kind not in "biu" or not isinstance(ufunc, np.ufunc) or ufunc.nin != 2:
+        return dtype
+    try:
+        loop = ufunc.resolve_dtypes((dtype, dtype, *[None] * ufunc.nout))
+    except TypeError:
+        return dtype  # without a meaning for integers; the function refuses its operands itself
+    return np.result_type(loop[i], "float32") if loop[i].kind == "f" else loop[i]
 
 
 def python_arithmetic(name: str, args: Sequence[Any]) -> tuple[Any, ...]:

@@ -33,6 +33,17 @@ def test_integers_are_compared_by_value_whatever_the_dtype():
     assert cg.jit(operator.eq)(np.array([0.1], "float32"), 0.1).tolist() == [True]  # as float32
 
 
+@pytest.mark.parametrize("f", [np.true_divide, np.hypot, np.arctan2, np.copysign, np.logaddexp, np.float_power])
+def test_an_integer_that_is_read_as_a_float_need_not_fit_the_dtype(f):
+    for dtype, number in (("uint8", 300), ("int8", 300), ("uint16", -1)):
+        array = np.array([4, 5], dtype)
+        for a, b in ((array, number), (number, array)):
+            got = cg.jit(f)(a, b)
+            assert got.dtype == np.result_type(f(a, b), "float32")
+            np.testing.assert_allclose(got, f(np.float64(a), np.float64(b)), rtol=1e-6)
+    assert cg.jit(operator.truediv)(array, -1).tolist() == [-4, -5]
+
+
 def test_python_numbers_among_themselves_are_pythons():
     for f in (operator.add, operator.mul, operator.sub):
         for a in NUMBERS:
