@@ -155,6 +155,15 @@ class Tracer:
     def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
         return current(self).numpy_function(function, args, kwargs)
 
+    def __copy__(self) -> "Tracer":
+        return self if self.is_scalar else self.copy()
+
+    def __deepcopy__(self, memo: Any) -> "Tracer":
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._no_value("pickle needs the value")
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 

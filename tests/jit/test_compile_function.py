@@ -424,6 +424,16 @@ def test_settings_among_results_are_returned():
     assert cg.jit(lambda x: (x, settings))(np.ones(2))[1] == settings
 
 
+def test_settings_among_arguments_keep_their_value():
+    x = np.arange(6.0).reshape(2, 3)
+    f = cg.jit(lambda x, setting: x * 1 if callable(setting) else x[setting])
+    for setting in (slice(1, None), (slice(None), slice(2)), ..., (..., slice(0, 2), None), np.sin):
+        np.testing.assert_array_equal(f(x, setting), x if callable(setting) else x[setting])
+    assert cg.grad(lambda x, rows: x[rows].sum())(x, slice(1)).tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert cg.vmap(lambda x, place: x[place])(x, slice(1)).tolist() == [[0], [3]]
+    assert cg.jit(lambda x, rows: x[rows], static_argnums=1)(x, slice(1)).tolist() == [[0, 1, 2]]
+
+
 class Marked(np.ndarray):
     """A subclass of NumPy's arrays."""
 
