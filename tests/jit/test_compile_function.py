@@ -219,6 +219,16 @@ def test_compiled_gives_the_function_with_its_plan():
         cg.jit(lambda x: x, budgett=3)
 
 
+def test_what_a_function_of_some_arguments_has_is_named():
+    f = cg.jit(lambda x: x * 1)
+    for name in ("save", "nbytes", "report"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use f.compiled\(\*arguments\).{name}$"):
+            getattr(f, name)
+        assert hasattr(f.compiled(X), name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
+        f.nothing  # noqa: B018
+
+
 def test_clear_and_the_end_of_a_function_remove_what_it_compiled():
     def entries():
         gc.collect()
