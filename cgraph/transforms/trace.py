@@ -22,7 +22,7 @@ from cgraph.ops.slicing import is_array_index
 from cgraph.ops.sort import sort as sorted_along
 from cgraph.transforms.storage import Storage, is_exact, path_between
 from cgraph.transforms.tracer import Tracer
-from cgraph.transforms.weak import SELECTING, is_weak, python_arithmetic, weak_type, with_strong_dtypes
+from cgraph.transforms.weak import is_weak, promotes_numbers, python_arithmetic, strong_arguments, weak_type
 
 T = TypeVar("T")
 VIEWS = frozenset(
@@ -34,7 +34,6 @@ VIEWS = frozenset(
 """Functions, methods and attributes whose results may share bytes with an operand in NumPy."""
 BODIES = frozenset("cond custom_gradient fori scan while_loop".split())
 """Functions that call a user's function while they build."""
-UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
 
 
 class FunctionTrace:
@@ -96,8 +95,8 @@ class FunctionTrace:
         """Call a function of the library with nodes in place of tracers."""
         if name in BODIES:
             args, kwargs = tuple(map(self.with_body, args)), {key: self.with_body(x) for key, x in kwargs.items()}
-        if (name in UFUNCS or name in SELECTING) and any(isinstance(x, Tracer) and x.weak for x in args):
-            args = suspended(with_strong_dtypes, name, args)
+        if promotes_numbers(name, args, kwargs):
+            args, kwargs = suspended(strong_arguments, name, args, kwargs)
         operands: list[Tracer] = []
         plain = [nodes_in(x, operands) for x in args]
         named = {key: nodes_in(x, operands) for key, x in kwargs.items()}

@@ -170,8 +170,14 @@ class Tracer:
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __round__(self, digits: int = 0) -> Any:
-        return self.round(digits)
+    def __round__(self, digits: int | None = None) -> Any:
+        """Return the rounded value; of a number without `digits` an integer, as Python and NumPy do."""
+        result = self.round(digits or 0)
+        if self.is_scalar and digits is None and result.dtype.kind == "f":
+            result = result.astype("int64")
+        if self.weak is not None:
+            result.weak = int if digits is None or self.weak is bool else self.weak
+        return result
 
     if TYPE_CHECKING:
 

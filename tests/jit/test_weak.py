@@ -44,6 +44,22 @@ def test_an_integer_that_is_read_as_a_float_need_not_fit_the_dtype(f):
     assert cg.jit(operator.truediv)(array, -1).tolist() == [-4, -5]
 
 
+@pytest.mark.parametrize("f", [
+    lambda x, s: x.clip(s, 3), lambda x, s: x.clip(max=s), lambda x, s: np.clip(x, a_min=s, a_max=None),
+    lambda x, s: np.clip(x, max=s), lambda x, s: np.select([x > 1], [x], s), lambda x, s: np.select([x > 1], [s], x),
+    lambda x, s: np.select([x > 1, x < 0], [x, s], default=0), lambda x, s: np.quantile(x, s / 10),
+    lambda x, s: np.percentile(x, q=s), lambda x, s: np.trapezoid(x, dx=s), lambda x, s: x * round(s, 1),
+    lambda x, s: x * round(s), lambda x, s: x * round(s > 1), lambda x, s: x[round(s)],
+    lambda x, s: x * (s - s % 1 + 1) ** -1,
+])  # fmt: skip
+@pytest.mark.parametrize("number", [2, 1.5])
+def test_a_number_promotes_by_its_kind_however_it_is_passed(f, number):
+    for array in (np.array([1.5, -2, 4], "float32"), np.array([1, 2, 3], "int32")):
+        want, got = np.asarray(f(array, number)), cg.jit(f)(array, number)
+        assert got.dtype == want.dtype, array.dtype
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
 def test_python_numbers_among_themselves_are_pythons():
     for f in (operator.add, operator.mul, operator.sub):
         for a in NUMBERS:
