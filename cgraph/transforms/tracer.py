@@ -7,7 +7,6 @@ from cgraph.errors import GraphError, NoMeaningError
 from cgraph.ir.graph import _BINARY, _UNARY, COMPARISONS, Node
 from cgraph.ir.origin import user_line
 from cgraph.ir.tracing import TRACE
-from cgraph.ops.slicing import getitem
 from cgraph.transforms.storage import Path, Storage, follow
 
 WAYS = (
@@ -144,7 +143,7 @@ class Tracer:
         return current(self).attribute(self, name)
 
     def __getitem__(self, index: Any) -> Any:
-        return current(self).call(getitem, (self, index), {}, "getitem")
+        return current(self).get_item(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         current(self).set_item(self, index, value)
