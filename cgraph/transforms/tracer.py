@@ -124,7 +124,8 @@ class Tracer:
             f"{here()}: NumPy needs the values of {self._node.name} {self._node.spec} (made at "
             f"{self._node.where}), which are not there while the function is traced. To fill an array, create it with "
             "np.zeros_like(x) or cg.numpy.zeros(shape); to join arrays, use np.stack or np.concatenate instead of "
-            "np.array; otherwise keep this part outside the function"
+            "np.array; to convert, x.astype(np.float32) instead of np.float32(x); otherwise keep this part outside the "
+            "function"
         )
 
     def item(self, *_: Any) -> Any:
