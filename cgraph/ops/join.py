@@ -126,14 +126,15 @@ def shifts(shift: Any, axis: int | Sequence[int]) -> list[tuple[int, Any]]:
     """Return pairs of an axis and its shift, an integer or a node of one."""
     if isinstance(shift, Node) and shift.ndim:
         shift = [shift[i] for i in range(shift.shape[0])]
-    numbers = shift if isinstance(shift, Sequence) else [shift]
+    numbers = list(shift) if isinstance(shift, Sequence) else [shift]
     if not any(isinstance(s, Node) for s in numbers):
         numbers = np.atleast_1d(shift).tolist()
     axes = np.atleast_1d(axis).tolist()
     if len(numbers) != len(axes) and 1 not in (len(numbers), len(axes)):
         raise ShapeError(f"{len(numbers)} shifts do not fit {len(axes)} axes; pass one for each, or one for all")
-    count = max(len(numbers), len(axes))
-    return list(zip(axes * count if len(axes) == 1 else axes, numbers * count if len(numbers) == 1 else numbers))
+    if len(axes) == 1:
+        axes = axes * len(numbers)
+    return list(zip(axes, numbers * len(axes) if len(numbers) == 1 else numbers))
 
 
 @public
