@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.transforms.weak import SAMPLES, is_weak, python_arithmetic, weak_type, with_strong_dtypes
+from tests.support.tolerance import assert_near
 
 NUMBERS = (True, 3, 1.5, 2j)
 ARRAYS = [np.array([1, 2], d) for d in ("bool", "int8", "uint8", "int64", "float32", "float64", "complex64")]
@@ -40,7 +41,7 @@ def test_an_integer_that_is_read_as_a_float_need_not_fit_the_dtype(f):
         for a, b in ((array, number), (number, array)):
             got = cg.jit(f)(a, b)
             assert got.dtype == np.result_type(f(a, b), "float32")
-            np.testing.assert_allclose(got, f(np.float64(a), np.float64(b)), rtol=1e-6)
+            assert_near(got, f(np.float64(a), np.float64(b)), "float32 formulas")
     assert cg.jit(operator.truediv)(array, -1).tolist() == [-4, -5]
 
 
@@ -57,7 +58,7 @@ def test_a_number_promotes_by_its_kind_however_it_is_passed(f, number):
     for array in (np.array([1.5, -2, 4], "float32"), np.array([1, 2, 3], "int32")):
         want, got = np.asarray(f(array, number)), cg.jit(f)(array, number)
         assert got.dtype == want.dtype, array.dtype
-        np.testing.assert_allclose(got, want, rtol=1e-6)
+        assert_near(got, want, "float32 formulas")
 
 
 def test_python_numbers_among_themselves_are_pythons():
