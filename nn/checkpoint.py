@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import CgraphError, FormatError, InputError, Record
+from cgraph.record import set_field
 from cgraph.system.files import replace_file
 from nn.checks import check_kind
 from nn.files import remove_others
@@ -24,7 +25,7 @@ VERSION = 1
 
 
 class Checkpoint(Record):
-    """Place and times of checkpoints.
+    """Place and times of checkpoints; after every epoch if no time is passed.
 
     Fields
         path: path of the JSON file; the arrays are stored in the same folder
@@ -50,6 +51,8 @@ class Checkpoint(Record):
                 f"best is {self.best!r:.60} and steps, epochs or when is set too. Pass only best=: it keeps one "
                 "checkpoint, of the best epoch."
             )
+        if self.best is None and self.when is None and not self.steps and not self.epochs:
+            set_field(self, "epochs", 1.0)
 
     def monitor(self) -> Monitor | None:
         """Return the figure by which it compares epochs; None without `best`."""
@@ -57,7 +60,7 @@ class Checkpoint(Record):
 
     def due(self, step: int, steps_per_epoch: int, loss: float) -> bool:
         """Return True if a checkpoint is due after `step` steps."""
-        every = round(self.epochs * steps_per_epoch)
+        every = max(1, round(self.epochs * steps_per_epoch)) if self.epochs else 0
         regular = any(n and step % n == 0 for n in (self.steps, every))
         return regular or (self.when is not None and self.when(step, loss))
 

@@ -1,7 +1,7 @@
 """Losses: one number for predictions and targets, the mean over the batch."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,6 +9,7 @@ import cgraph as cg
 from cgraph import InputError, Node, PositionError, Record, ShapeError
 from cgraph.record import set_field
 from nn.deprecation import renamed_keyword
+from nn.missing import missing_member
 
 __all__ = ["CrossEntropy", "Loss", "binary_cross_entropy", "cross_entropy", "hinge", "huber", "l1", "l2", "quadratic"]
 
@@ -184,3 +185,12 @@ def batch_of(predicted: Node) -> int:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # for a type checker, the module would have every name
+
+    def __getattr__(name: str) -> object:
+        """Raise AttributeError with the name to use instead."""
+        if name.startswith("_"):  # names that Python looks up in any module
+            raise AttributeError(f"nn.losses has no attribute {name!r}")
+        raise missing_member("nn.losses", name, __all__)

@@ -5,13 +5,14 @@ samples at once. A plain function of nodes that returns one number is a metric t
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Node, Record, ShapeError
 from nn.checks import check_kind
+from nn.missing import missing_member
 
 __all__ = ["Metric", "accuracy", "confusion", "mean_iou", "top_k"]
 
@@ -161,3 +162,12 @@ def figures_text(figures: Mapping[str, Any]) -> str:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # for a type checker, the module would have every name
+
+    def __getattr__(name: str) -> object:
+        """Raise AttributeError with the name to use instead."""
+        if name.startswith("_"):  # names that Python looks up in any module
+            raise AttributeError(f"nn.metrics has no attribute {name!r}")
+        raise missing_member("nn.metrics", name, __all__)

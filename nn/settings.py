@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from math import inf
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class TrainSettings(Record, eq=False):
         check_kind("callbacks", self.callbacks, Sequence, "a list of functions of an nn.Epoch")
         for x in self.callbacks:
             check_kind("one of callbacks", x, Callable, "a function of an nn.Epoch")
-        check_kind("epochs", self.epochs, int | float, "a number of passes over the samples")
+        check_kind("epochs", self.epochs, Real, "a number of passes over the samples")
         if not 0 <= self.epochs < inf:
             raise InputError(f"epochs is {self.epochs}. Pass a finite number of passes over the samples, at least 0.")
 

@@ -17,8 +17,9 @@ from cgraph.ops import diagonal as diagonals
 from cgraph.ops import factors, norms
 from cgraph.ops import linalg as ops
 from cgraph.ops.arithmetic import sign
-from cgraph.ops.compare import where
+from cgraph.ops.compare import isnan, where
 from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import any as any_along
 from cgraph.ops.reduce import max, squared_size
 from cgraph.ops.reduce import sum as total
 from cgraph.ops.shape import expand_dims, moveaxis, reshape, transpose
@@ -199,12 +200,16 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
 
 @of(np.linalg.cond)
 def cond(x: Any, p: Any = None) -> Node:
-    """Return the condition number. A choice inside the graph is `cgraph.cond`."""
+    """Return the condition number, infinite for a singular matrix. A choice inside the graph is `cgraph.cond`."""
     x = as_node(x)
     if p is None or p in (2, -2):
         s = svdvals(x)
-        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
-    return norms.norm(x, p, (-2, -1)) * norms.norm(inv(x), p, (-2, -1))
+        number = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    else:
+        is_singular = slogdet(x)[0] == 0
+        inverse = inv(where(expand_dims(is_singular, (-2, -1)), np.eye(x.shape[-1], dtype=x.dtype), x))
+        number = where(is_singular, np.inf, norms.norm(x, p, (-2, -1)) * norms.norm(inverse, p, (-2, -1)))
+    return where(isnan(number) & ~any_along(isnan(x), (-2, -1)), np.inf, number)
 
 
 @of(np.linalg.tensorsolve)

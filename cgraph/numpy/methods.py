@@ -50,8 +50,10 @@ METHODS: dict[str, Any] = {
 """Methods, as functions whose first operand is the node; NumPy's own find ours in the table."""
 
 
-def view(x: Node, dtype: Any) -> Node:
-    """Return the bits under another dtype: of the same size, or the parts of complex numbers."""
+def view(x: Node, dtype: Any = None) -> Node:
+    """Return the bits under another dtype: of the same size, or the parts of complex numbers; `x` itself for None."""
+    if dtype is None:
+        return x
     return as_parts(x) if x.dtype.kind == "c" and real_dtype(x.dtype) == dtype else bitcast(x, dtype)
 
 

@@ -35,7 +35,12 @@ def mask_out(a: Any, where: Any, neutral: Any) -> Node:
     if where is True or where is None:
         return a
     a, counts = broadcast(a, as_node(where).astype(bool))
-    return choice(counts, a, np.asarray(neutral, a.dtype))
+    return choice(counts, a, convert(neutral, a.dtype))
+
+
+def convert(number: Any, dtype: np.dtype) -> Any:
+    """Return a number in the dtype of a reduction, as NumPy converts an initial value before it is combined."""
+    return number.astype(dtype) if isinstance(number, Node) else np.asarray(number, dtype)
 
 
 def element_count(a: Node, axis: Axis, where: Any) -> Any:
@@ -51,7 +56,7 @@ def sum(
 ) -> Node:
     """Return the sum along axes, all by default; integers are summed in 64 bits unless `dtype` is passed."""
     total = ops.sum(mask_out(a, where, 0), axis, dtype, keepdims=keepdims)
-    return total if initial is None else (total + initial).astype(total.dtype)
+    return total if initial is None else total + convert(initial, total.dtype)
 
 
 @of(np.prod)
@@ -60,7 +65,7 @@ def prod(
 ) -> Node:
     """Return the product along axes, all by default; integers are multiplied in 64 bits unless `dtype` is passed."""
     product = ops.prod(mask_out(a, where, 1), axis, dtype, keepdims=keepdims)
-    return product if initial is None else (product * initial).astype(product.dtype)
+    return product if initial is None else product * convert(initial, product.dtype)
 
 
 @of(np.max, np.amax)
@@ -86,9 +91,9 @@ def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initia
     a = mask_out(a, where, initial)
     axes = axes_of(axis, a.ndim)
     if 0 not in [a.shape[i] for i in axes]:
-        return of_two(reduce(a, axis, keepdims=keepdims), np.asarray(initial, a.dtype))
+        return of_two(reduce(a, axis, keepdims=keepdims), convert(initial, a.dtype))
     shape = keepdims_shape(a.shape, axes) if keepdims else tuple(n for i, n in enumerate(a.shape) if i not in axes)
-    return broadcast_to(as_node(np.asarray(initial, a.dtype)), shape)
+    return broadcast_to(as_node(convert(initial, a.dtype)), shape)
 
 
 @of(np.any)

@@ -92,11 +92,15 @@ def contraction_order(inputs: list[str], result: str, nodes: list[Node]) -> list
 
 
 def take_diagonals(x: Node, letters: str) -> Term:
-    """Replace axes of equal letters by their diagonal."""
+    """Replace axes of equal letters by their diagonal. ShapeError if their lengths differ, also for 1 and others."""
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
+            if x.shape[i] != x.shape[j]:
+                raise ShapeError(
+                    f"{c!r} stands for lengths {x.shape[i]} and {x.shape[j]} of {x.name} {x.spec}; use another letter"
+                )
             x = diagonal(x, axis1=i, axis2=j)
             letters = letters[:i] + letters[i + 1 : j] + letters[j + 1 :] + c
     return x, letters

@@ -141,7 +141,9 @@ def flatten_rows(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
 def take_index(x: Any, parts: Any) -> Node:
     """Return ``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
     x = as_node(x)
-    parts = expand_ellipsis(x, [p for part in parts for p in array_parts(part)])
+    parts = [p for part in parts for p in array_parts(part)]
+    separated = not are_neighbours(parts)
+    parts = expand_ellipsis(x, parts)
     arrays = array_axes(parts)
     basic = [slice(None) if i in arrays else p for i, p in enumerate(parts)]
     x = x[tuple(basic)]
@@ -153,7 +155,7 @@ def take_index(x: Any, parts: Any) -> Node:
         raise ShapeError(
             f"the positions for {x.name} {x.spec} do not broadcast together; use equal lengths or 1"
         ) from None
-    if axes != list(range(axes[0], axes[0] + len(axes))):
+    if separated:
         x = moveaxis(x, axes, range(len(axes)))
         axes = list(range(len(axes)))
     lengths = x.shape[axes[0] : axes[-1] + 1]
@@ -175,6 +177,12 @@ def array_parts(part: Any) -> list[Any]:
     if isinstance(part, np.ndarray) and part.dtype.kind == "b":
         return list(np.nonzero(part))
     return [part]
+
+
+def are_neighbours(parts: list[Any]) -> bool:
+    """Return True if nothing stands between the arrays of an index. An ellipsis separates, also one of no axes."""
+    places = [i for i, p in enumerate(parts) if p is not None and p is not Ellipsis and not isinstance(p, slice)]
+    return places[-1] - places[0] == len(places) - 1
 
 
 def expand_ellipsis(x: Node, parts: list[Any]) -> list[Any]:

@@ -14,10 +14,12 @@ from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
+from cgraph.ops.arithmetic import remainder
 from cgraph.ops.family import ROWS_AXES, common_dtype
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
+from cgraph.ops.shape import arange, axis_of, broadcast_to, expand_dims, ravel, reshape
 from cgraph.ops.slicing import Slice, split
+from cgraph.ops.take import positions, take
 
 
 class Concat(Op):
@@ -100,18 +102,39 @@ def stack(xs: Sequence[Any], axis: int = 0) -> Node:
 
 
 @public
-def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Node:
-    """Shift elements along axes; those that leave at one end enter at the other."""
+def roll(x: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Node:
+    """Shift elements along axes; those that leave at one end enter at the other.
+
+    Parameters
+        shift: whole numbers, or nodes of them, one for each axis or one for all
+    """
     x = as_node(x)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
-    for a, s in zip(np.atleast_1d(axis).tolist(), np.broadcast_to(shift, np.shape(np.atleast_1d(axis))).tolist()):
+    for a, s in shifts(shift, axis):
         a = axis_of(a, x.ndim)
-        s = s % x.shape[a] if x.shape[a] else 0
-        if s:
-            head, tail = split(x, [x.shape[a] - s], a)
+        n = x.shape[a]
+        if isinstance(s, Node):
+            x = take(x, remainder(arange(n) - positions(s).astype("int64"), n), a) if n else x
+        elif n and s % n:
+            head, tail = split(x, [n - s % n], a)
             x = concat([tail, head], a)
     return x
+
+
+def shifts(shift: Any, axis: int | Sequence[int]) -> list[tuple[int, Any]]:
+    """Return pairs of an axis and its shift, an integer or a node of one."""
+    if isinstance(shift, Node) and shift.ndim:
+        shift = [shift[i] for i in range(shift.shape[0])]
+    numbers = list(shift) if isinstance(shift, Sequence) else [shift]
+    if not any(isinstance(s, Node) for s in numbers):
+        numbers = np.atleast_1d(shift).tolist()
+    axes = np.atleast_1d(axis).tolist()
+    if len(numbers) != len(axes) and 1 not in (len(numbers), len(axes)):
+        raise ShapeError(f"{len(numbers)} shifts do not fit {len(axes)} axes; pass one for each, or one for all")
+    if len(axes) == 1:
+        axes = axes * len(numbers)
+    return list(zip(axes, numbers * len(axes) if len(numbers) == 1 else numbers))
 
 
 @public

@@ -303,6 +303,7 @@ def index_node(op: type[ExtremeIndex], x: Any, axis: int | None, keepdims: bool)
     """Return the node of the index of an extreme."""
     x = as_node(x)
     if x.ndim == 0:
+        axes_of(axis, 1)  # as in NumPy, an operand without axes has one here
         return zeros((), "int64")
     if x.dtype.kind == "c":
         op, x = Argmax, is_extreme(Max if op is Argmax else Min, x, axes_of(axis, x.ndim))

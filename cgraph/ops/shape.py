@@ -226,6 +226,8 @@ def axis_of(axis: int, ndim: int) -> int:
         axis = index(axis)
     except TypeError:
         raise ShapeError(f"axis={axis!r:.60} is not an integer; pass an int") from None
+    if not ndim:
+        raise ShapeError(f"axis {axis} does not exist: the operand has no axes; pass an array, or leave out the axis")
     if not -ndim <= axis < ndim:
         raise ShapeError(f"axis {axis} is outside the {ndim} axes of the operand; pass one from {-ndim} to {ndim - 1}")
     return axis % ndim

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from functools import update_wrapper
 from inspect import Parameter, signature
 from types import MethodType
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -92,6 +92,13 @@ class CompiledFunction:
 
     def __repr__(self) -> str:
         return f"<jit of {getattr(self, '__qualname__', repr(self.__wrapped__))}>"
+
+    if not TYPE_CHECKING:  # for a type checker, it would have every name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError. A name of `Function` belongs to the Function of some arguments."""
+            advice = f"; use f.compiled(*arguments).{name}" if hasattr(Function, name) else ""
+            raise AttributeError(f"a function of cg.jit has no attribute {name!r}{advice}")
 
     def __reduce__(self) -> str:
         """Pickle it by its name, as Python pickles functions."""

@@ -7,7 +7,7 @@ from typing import Any
 from cgraph.autodiff import gradient
 from cgraph.errors import ArgumentError, DTypeError, GraphError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.transforms.leaves import node_of, placeholder
+from cgraph.transforms.leaves import SETTINGS, node_of, placeholder
 from cgraph.transforms.trace import suspended
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.transformation import InnerCall, Transformation, leaves_of, substitute
@@ -102,6 +102,11 @@ class Differentiated(Transformation):
 
 def variable_of(x: Any, i: int) -> Node:
     """Return a placeholder for a leaf. DTypeError if it is not a float."""
+    if isinstance(x, SETTINGS):
+        raise DTypeError(
+            f"the gradient with respect to {x!r:.60} of {type(x).__name__} is not defined; "
+            "pass it in an argument that argnums does not name"
+        )
     variable = suspended(partial(placeholder, x, f"x{i}"))
     if variable.dtype.kind not in "fc":
         raise DTypeError(

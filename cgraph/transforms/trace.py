@@ -17,12 +17,14 @@ from cgraph.ir.graph import OPS, Node
 from cgraph.ir.tracing import TRACE
 from cgraph.numpy.assign import with_item
 from cgraph.ops.arithmetic import astype
+from cgraph.ops.join import stack
 from cgraph.ops.shape import broadcast_to
-from cgraph.ops.slicing import is_array_index
+from cgraph.ops.slicing import getitem, is_array_index
 from cgraph.ops.sort import sort as sorted_along
+from cgraph.transforms.in_place import CHANGING, partition, put, update_at
 from cgraph.transforms.storage import Storage, is_exact, path_between
 from cgraph.transforms.tracer import Tracer
-from cgraph.transforms.weak import SELECTING, is_weak, python_arithmetic, weak_type, with_strong_dtypes
+from cgraph.transforms.weak import is_weak, promotes_numbers, python_arithmetic, strong_arguments, weak_type
 
 T = TypeVar("T")
 VIEWS = frozenset(
@@ -34,7 +36,6 @@ VIEWS = frozenset(
 """Functions, methods and attributes whose results may share bytes with an operand in NumPy."""
 BODIES = frozenset("cond custom_gradient fori scan while_loop".split())
 """Functions that call a user's function while they build."""
-UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
 
 
 class FunctionTrace:
@@ -96,8 +97,8 @@ class FunctionTrace:
         """Call a function of the library with nodes in place of tracers."""
         if name in BODIES:
             args, kwargs = tuple(map(self.with_body, args)), {key: self.with_body(x) for key, x in kwargs.items()}
-        if (name in UFUNCS or name in SELECTING) and any(isinstance(x, Tracer) and x.weak for x in args):
-            args = suspended(with_strong_dtypes, name, args)
+        if promotes_numbers(name, args, kwargs):
+            args, kwargs = suspended(strong_arguments, name, args, kwargs)
         operands: list[Tracer] = []
         plain = [nodes_in(x, operands) for x in args]
         named = {key: nodes_in(x, operands) for key, x in kwargs.items()}
@@ -146,7 +147,28 @@ class FunctionTrace:
         """Carry out ``x[index] = value``."""
         if x.is_scalar:
             raise DTypeError(f"{x!r} is a number, which does not support item assignment; use an array of one element")
+        index = self.index(index)
         x.assign(suspended(with_item, x.node, nodes_in(index, []), nodes_in(value, [])))
+
+    def get_item(self, x: Tracer, index: Any) -> Any:
+        """Return ``x[index]``."""
+        return self.call(getitem, (x, self.index(index)), {}, "getitem")
+
+    def index(self, index: Any) -> Any:
+        """Return an index in which lists with traced integers are traced arrays."""
+        if isinstance(index, tuple):
+            return tuple(map(self.index, index))
+        if isinstance(index, list) and any(isinstance(x, Tracer | list) for x in index):
+            members = [self.index(x) for x in index]
+            return self.call(stack, (members,), {}, "stack") if any(isinstance(x, Tracer) for x in members) else index
+        return index
+
+    def change(self, function: Callable[..., Node], x: Tracer, args: tuple, kwargs: dict) -> None:
+        """Assign the new value that a function computes of an array and other arguments."""
+        if x.is_scalar:
+            raise DTypeError(f"{x!r} is a number, which does not change in place; use an array of one element")
+        named = {key: nodes_in(value, []) for key, value in kwargs.items()}
+        x.assign(suspended(function, x.node, *(nodes_in(value, []) for value in args), **named))
 
     def attribute(self, x: Tracer, name: str) -> Any:
         """Return an attribute or method of an array."""
@@ -164,7 +186,9 @@ class FunctionTrace:
         return method
 
     def ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
-        """Apply a ufunc; ``out=`` assigns to a traced array."""
+        """Apply a ufunc; ``out=`` assigns to a traced array, and so does the method ``at``."""
+        if method == "at" and isinstance(inputs[0], Tracer):
+            return self.change(partial(update_at, ufunc), inputs[0], (self.index(inputs[1]), *inputs[2:]), kwargs)
         out = kwargs.pop("out", (None,))
         if out[0] is not None and (len(out) > 1 or not isinstance(out[0], Tracer)):
             raise GraphError(
@@ -180,7 +204,9 @@ class FunctionTrace:
         return out[0]
 
     def numpy_function(self, function: Callable, args: tuple, kwargs: dict) -> Any:
-        """Call a function of NumPy."""
+        """Call a function of NumPy; those that change their first argument assign to a traced array."""
+        if function in CHANGING and args and isinstance(args[0], Tracer):
+            return self.change(CHANGING[function], args[0], args[1:], kwargs)
 
         def apply(*xs: Any, **named: Any) -> Any:
             return slots.numpy_function(function, (Node,), xs, named)
@@ -198,7 +224,17 @@ def sort(trace: FunctionTrace, x: Tracer, axis: int = -1) -> None:
     x.assign(suspended(sorted_along, x.node, axis))
 
 
-IN_PLACE: dict[str, Callable] = {"fill": fill, "sort": sort}
+def change_by(function: Callable[..., Node]) -> Callable[..., None]:
+    """Return the method that assigns what a function computes of the array and other arguments."""
+    return lambda trace, x, *args, **kwargs: trace.change(function, x, args, kwargs)
+
+
+IN_PLACE: dict[str, Callable] = {
+    "fill": fill,
+    "partition": change_by(partition),
+    "put": change_by(put),
+    "sort": sort,
+}
 """Methods that change their array."""
 
 

@@ -7,7 +7,6 @@ from cgraph.errors import GraphError, NoMeaningError
 from cgraph.ir.graph import _BINARY, _UNARY, COMPARISONS, Node
 from cgraph.ir.origin import user_line
 from cgraph.ir.tracing import TRACE
-from cgraph.ops.slicing import getitem
 from cgraph.transforms.storage import Path, Storage, follow
 
 WAYS = (
@@ -125,7 +124,8 @@ class Tracer:
             f"{here()}: NumPy needs the values of {self._node.name} {self._node.spec} (made at "
             f"{self._node.where}), which are not there while the function is traced. To fill an array, create it with "
             "np.zeros_like(x) or cg.numpy.zeros(shape); to join arrays, use np.stack or np.concatenate instead of "
-            "np.array; otherwise keep this part outside the function"
+            "np.array; to convert, x.astype(np.float32) instead of np.float32(x); otherwise keep this part outside the "
+            "function"
         )
 
     def item(self, *_: Any) -> Any:
@@ -144,7 +144,7 @@ class Tracer:
         return current(self).attribute(self, name)
 
     def __getitem__(self, index: Any) -> Any:
-        return current(self).call(getitem, (self, index), {}, "getitem")
+        return current(self).get_item(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         current(self).set_item(self, index, value)
@@ -155,14 +155,29 @@ class Tracer:
     def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
         return current(self).numpy_function(function, args, kwargs)
 
+    def __copy__(self) -> "Tracer":
+        return self if self.is_scalar else self.copy()
+
+    def __deepcopy__(self, memo: Any) -> "Tracer":
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._no_value("pickle needs the value")
+
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __round__(self, digits: int = 0) -> Any:
-        return self.round(digits)
+    def __round__(self, digits: int | None = None) -> Any:
+        """Return the rounded value; of a number without `digits` an integer, as Python and NumPy do."""
+        result = self.round(digits or 0)
+        if self.is_scalar and digits is None and result.dtype.kind == "f":
+            result = result.astype("int64")
+        if self.weak is not None:
+            result.weak = int if digits is None or self.weak is bool else self.weak
+        return result
 
     if TYPE_CHECKING:
 

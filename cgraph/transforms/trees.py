@@ -56,6 +56,8 @@ def typed(value: Any) -> Any:
         return kind, value.real.hex(), value.imag.hex()
     if isinstance(value, tuple):
         return kind, *map(typed, value)
+    if kind is slice:  # Python 3.11 cannot hash one
+        return kind, typed(value.start), typed(value.stop), typed(value.step)
     if kind is frozenset:
         return kind, frozenset(map(typed, value))
     return kind, value

@@ -1,5 +1,8 @@
 """Optimisers: gradient methods, learning rates, momentum, clipping, regularisation."""
 
+from typing import TYPE_CHECKING
+
+from nn.missing import missing_member
 from nn.optim.averaging import EqualAverage, ExponentialAverage
 from nn.optim.clipping import ClipL2, ClipValue
 from nn.optim.conjugate import ConjugateDescent, DaiYuan, FletcherReeves, HestenesStiefel, PolakRibiere
@@ -44,3 +47,12 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # for a type checker, the module would have every name
+
+    def __getattr__(name: str) -> object:
+        """Raise AttributeError with the name to use instead."""
+        if name.startswith("_"):  # names that Python looks up in any module
+            raise AttributeError(f"nn.optim has no attribute {name!r}")
+        raise missing_member("nn.optim", name, __all__)

@@ -1,6 +1,7 @@
 """Optimiser: gradient method, learning rate, momentum, clipping and regularisation, as update edges of the graph."""
 
 from collections.abc import Sequence
+from numbers import Real
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Optimiser(Record):
         check_kind(
             "rate",
             self.rate,
-            Rate | int | float,
+            Rate | Real,
             "a number, or a rate of nn.optim, such as nn.optim.Cosine(0.01, steps=100)",
         )
         check_kind("momentum", self.momentum, Momentum | None, "a momentum of nn.optim, or None")
@@ -52,7 +53,7 @@ class Optimiser(Record):
     @property
     def schedule(self) -> Rate:
         """The learning rate of each step; a number is constant."""
-        return self.rate if isinstance(self.rate, Rate) else Const(self.rate)
+        return self.rate if isinstance(self.rate, Rate) else Const(float(self.rate))
 
     @staticmethod
     def of(optimiser: "Optimiser | Method | None") -> "Optimiser":

@@ -60,6 +60,10 @@ PROGRAMS = [
     "x[2, :2] = [5, 6]",
     "x[0] = x[0][::-1]",
     "x[i:] = 1",
+    "y = x.view(); y[0] = 5",
+    "x[[i, 0]] = x[[0, i + 1]]",
+    "x[:, [[i], [-1]]] += x[[i, -1], [0, i]].sum()",
+    "x[[True, False, True]] = x[[[i, 0], [0, i]], [0, 1]][0, 0]",
 ]
 """Programs on an array `x` of three by four and an integer `i`, which is 1."""
 

@@ -219,6 +219,16 @@ def test_compiled_gives_the_function_with_its_plan():
         cg.jit(lambda x: x, budgett=3)
 
 
+def test_what_a_function_of_some_arguments_has_is_named():
+    f = cg.jit(lambda x: x * 1)
+    for name in ("save", "nbytes", "report"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use f.compiled\(\*arguments\).{name}$"):
+            getattr(f, name)
+        assert hasattr(f.compiled(X), name)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'$"):
+        f.nothing  # noqa: B018
+
+
 def test_clear_and_the_end_of_a_function_remove_what_it_compiled():
     def entries():
         gc.collect()
@@ -422,6 +432,16 @@ def test_a_result_in_which_traced_arrays_may_hide_is_refused(f, kind):
 def test_settings_among_results_are_returned():
     settings = ("text", b"bytes", np.float32, np.dtype("int8"), slice(1, 2), ..., np.sin, len, None, np.int8(3), 2j)
     assert cg.jit(lambda x: (x, settings))(np.ones(2))[1] == settings
+
+
+def test_settings_among_arguments_keep_their_value():
+    x = np.arange(6.0).reshape(2, 3)
+    f = cg.jit(lambda x, setting: x * 1 if callable(setting) else x[setting])
+    for setting in (slice(1, None), (slice(None), slice(2)), ..., (..., slice(0, 2), None), np.sin):
+        np.testing.assert_array_equal(f(x, setting), x if callable(setting) else x[setting])
+    assert cg.grad(lambda x, rows: x[rows].sum())(x, slice(1)).tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert cg.vmap(lambda x, place: x[place])(x, slice(1)).tolist() == [[0], [3]]
+    assert cg.jit(lambda x, rows: x[rows], static_argnums=1)(x, slice(1)).tolist() == [[0, 1, 2]]
 
 
 class Marked(np.ndarray):

@@ -133,6 +133,13 @@ def test_the_gradient_of_a_complex_argument_is_that_of_gradient():
         (lambda x: x, X, ShapeError, "return one number"),
         (lambda x: x.sum(), np.arange(3), DTypeError, "astype"),
         (lambda x: x * x, 2, DTypeError, "not floats"),
+        (
+            lambda x: x["x"].sum(),
+            {"x": X, "mode": "same"},
+            DTypeError,
+            "'same' of str is not defined; pass it in an arg",
+        ),
+        (lambda x: x["x"].sum(), {"x": X, "rows": slice(2)}, DTypeError, "of slice is not defined"),
         (lambda x: (x * 1j).sum(), X, DTypeError, "np.real"),
         (lambda x: "text", X, GraphError, "one traced float"),
         (lambda x: (x.sum(), x), X, GraphError, "has_aux"),

@@ -1,6 +1,8 @@
 """A traced array: attributes of an ndarray, every operator on both sides, and what says that it has no value."""
 
+import copy
 import operator
+import pickle
 import re
 import threading
 from types import FunctionType
@@ -78,6 +80,7 @@ def test_attributes_are_those_of_an_array():
     (range, "range\\(\\), a shape or a slice needs an integer"),
     (lambda x: x.item(), "item\\(\\) needs a number"), (lambda x: x.tolist(), "tolist\\(\\) needs numbers"),
     (lambda x: x.eval(), "eval\\(\\) needs the value"), (lambda x: f"{x:.2f}", "format '.2f' needs a number"),
+    (pickle.dumps, "pickle needs the value"),
 ], ids=lambda x: x if isinstance(x, str) else getattr(x, "__name__", ""))  # fmt: skip
 def test_what_needs_a_value_names_it_with_its_line(f, words):
     with pytest.raises(
@@ -91,6 +94,17 @@ def test_conversions_name_what_converts():
         with pytest.raises(GraphError, match=r"x.astype\(float\) and the like to convert, np.sin in place of math.sin"):
             inside(f, 2.0)
     assert inside(lambda x: np.sin(x.astype(float)), 2).dtype == "float64"
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, np.copy, lambda x: x.copy()])
+def test_a_copy_is_another_array(duplicate):
+    def f(x, tree):
+        y, (z, number) = duplicate(x[1:]), copy.deepcopy(tree)
+        y[0], x[2], z[0] = 7, 8, 9
+        return x, y, z, tree[0], copy.copy(number) + 1
+
+    got = cg.jit(f)(np.zeros(3), [np.zeros(2), 3])
+    assert [np.array(x).tolist() for x in got] == [[0, 0, 8], [7, 0], [9, 0], [0, 0], 4]
 
 
 def test_private_names_are_no_attributes():

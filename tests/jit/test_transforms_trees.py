@@ -72,3 +72,5 @@ def test_keys_and_settings_are_compared_with_their_types():
         and Static((0.0,)) != Static((-0.0,))
         and Static(frozenset([1])) == Static(frozenset([1]))
     )
+    assert Static(slice(1, None)) == Static(slice(1, None)) != Static(slice(True, None))
+    assert len({Static(slice(0, 2)), Static(slice(0, 2)), Static(slice(0, 2, 1)), Static((slice(0, 2), 0))}) == 3

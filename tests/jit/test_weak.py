@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.transforms.weak import SAMPLES, is_weak, python_arithmetic, weak_type, with_strong_dtypes
+from tests.support.tolerance import assert_near
 
 NUMBERS = (True, 3, 1.5, 2j)
 ARRAYS = [np.array([1, 2], d) for d in ("bool", "int8", "uint8", "int64", "float32", "float64", "complex64")]
@@ -31,6 +32,33 @@ def test_integers_are_compared_by_value_whatever_the_dtype():
         for f in (operator.lt, operator.eq, operator.ge):
             np.testing.assert_array_equal(cg.jit(f)(small, number), f(small, number))
     assert cg.jit(operator.eq)(np.array([0.1], "float32"), 0.1).tolist() == [True]  # as float32
+
+
+@pytest.mark.parametrize("f", [np.true_divide, np.hypot, np.arctan2, np.copysign, np.logaddexp, np.float_power])
+def test_an_integer_that_is_read_as_a_float_need_not_fit_the_dtype(f):
+    for dtype, number in (("uint8", 300), ("int8", 300), ("uint16", -1)):
+        array = np.array([4, 5], dtype)
+        for a, b in ((array, number), (number, array)):
+            got = cg.jit(f)(a, b)
+            assert got.dtype == np.result_type(f(a, b), "float32")
+            assert_near(got, f(np.float64(a), np.float64(b)), "float32 formulas")
+    assert cg.jit(operator.truediv)(array, -1).tolist() == [-4, -5]
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, s: x.clip(s, 3), lambda x, s: x.clip(max=s), lambda x, s: np.clip(x, a_min=s, a_max=None),
+    lambda x, s: np.clip(x, max=s), lambda x, s: np.select([x > 1], [x], s), lambda x, s: np.select([x > 1], [s], x),
+    lambda x, s: np.select([x > 1, x < 0], [x, s], default=0), lambda x, s: np.quantile(x, s / 10),
+    lambda x, s: np.percentile(x, q=s), lambda x, s: np.trapezoid(x, dx=s), lambda x, s: x * round(s, 1),
+    lambda x, s: x * round(s), lambda x, s: x * round(s > 1), lambda x, s: x[round(s)],
+    lambda x, s: x * (s - s % 1 + 1) ** -1,
+])  # fmt: skip
+@pytest.mark.parametrize("number", [2, 1.5])
+def test_a_number_promotes_by_its_kind_however_it_is_passed(f, number):
+    for array in (np.array([1.5, -2, 4], "float32"), np.array([1, 2, 3], "int32")):
+        want, got = np.asarray(f(array, number)), cg.jit(f)(array, number)
+        assert got.dtype == want.dtype, array.dtype
+        assert_near(got, want, "float32 formulas")
 
 
 def test_python_numbers_among_themselves_are_pythons():

@@ -29,3 +29,13 @@ def test_a_changed_description_is_refused_with_a_way_out(tmp_path, change):
 def test_a_function_of_ones_own_makes_a_checkpoint_due():
     rule = Checkpoint("x", when=lambda step, loss: loss < 0.5)
     assert rule.due(1, 10, 0.4) and not rule.due(2, 10, 0.6)
+
+
+@pytest.mark.parametrize(
+    "times, due",
+    [({}, [4, 8]), ({"epochs": 0.01}, [1, 2, 3, 4, 5, 6, 7, 8]), ({"epochs": 0.5, "steps": 3}, [2, 3, 4, 6, 8])],
+)
+def test_every_checkpoint_has_times(times, due):
+    rule = Checkpoint("x", **times)
+    assert [step for step in range(1, 9) if rule.due(step, 4, 1.0)] == due
+    assert not Checkpoint("x", best="loss").due(4, 4, 1.0)

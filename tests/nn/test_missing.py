@@ -5,13 +5,13 @@ import re
 import pytest
 
 import nn
-from nn.missing import ELSEWHERE
+from nn.missing import ELSEWHERE, MEMBERS
 
 TORCH = ("ReLU", "GELU", "LeakyReLU", "BatchNorm2d", "ConvTranspose2d", "Identity", "Module", "Softmax", "SiLU")
 KERAS = ("Dense", "MaxPooling2D", "AveragePooling2D", "Conv2D", "BatchNormalization", "LayerNormalization")
 
 
-@pytest.mark.parametrize("name", [*TORCH, *KERAS, *ELSEWHERE, "Linaer", "Plateau", "accuracy", "resnet18"])
+@pytest.mark.parametrize("name", [*TORCH, *KERAS, *ELSEWHERE, *MEMBERS, "Linaer", "Plateau", "accuracy", "resnet18"])
 def test_the_error_names_something_that_exists(name):
     with pytest.raises(AttributeError, match=f"nn has no attribute '{name}'") as error:
         getattr(nn, name)
@@ -37,6 +37,24 @@ def test_the_advice_fits(name, advice):
     with pytest.raises(AttributeError) as error:
         getattr(nn, name)
     assert str(error.value) == f"nn has no attribute {name!r}; {advice}"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "advice"),
+    [
+        ("optim", "SGD", "use nn.optim.GradientDescent"),
+        ("optim", "StepLR", "use nn.optim.Steps"),
+        ("optim", "adam", "the nearest is nn.optim.Adam"),
+        ("losses", "mean_squared_error", "use nn.losses.quadratic"),
+        ("losses", "CrossEntropyLoss", "use nn.losses.cross_entropy"),
+        ("metrics", "Accuracy", "the nearest is nn.metrics.accuracy"),
+        ("metrics", "zzz", r"see dir\(nn.metrics\)"),
+    ],
+)
+def test_modules_of_members_advise_too(module, name, advice):
+    with pytest.raises(AttributeError, match=f"nn.{module} has no attribute '{name}'; {advice}$"):
+        getattr(getattr(nn, module), name)
+    assert not hasattr(getattr(nn, module), "__wrapped__")
 
 
 def test_names_that_python_looks_up_are_simply_missing():

@@ -141,5 +141,6 @@ def test_what_is_no_rule_is_refused(fields, said):
 
 
 def test_a_number_is_a_constant_rate():
-    number, rate = (nn.Optimiser(rate=x).schedule for x in (0.25, optim.Const(0.25)))
-    assert number == rate
+    for number in (0.25, np.float32(0.25), np.float64(0.25)):
+        assert nn.Optimiser(rate=number).schedule == optim.Const(0.25)
+    assert nn.Optimiser(rate=np.int64(1)).schedule == optim.Const(1.0)

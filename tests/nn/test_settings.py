@@ -10,7 +10,7 @@ from nn.settings import StepSettings, TrainSettings
 STEP = StepSettings(quadratic)
 
 
-@pytest.mark.parametrize(("epochs", "steps"), [(0, 0), (0.5, 5), (0.26, 3), (1, 10), (2.5, 25)])
+@pytest.mark.parametrize(("epochs", "steps"), [(0, 0), (0.5, 5), (0.26, 3), (1, 10), (2.5, 25), (np.int64(2), 20)])
 def test_a_run_has_its_epochs_times_the_steps_of_one_rounded(epochs, steps):
     assert TrainSettings(STEP, epochs).total_steps(10) == steps
 

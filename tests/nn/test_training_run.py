@@ -137,7 +137,7 @@ def test_a_checkpoint_is_written_when_the_epoch_has_ended():
 
 @pytest.mark.parametrize("each", range(1, 8))
 def test_checkpoints_are_due_after_every_so_many_steps_and_every_so_many_epochs_alike(each):
-    """Whichever of both is due, and the rule of one's own besides."""
+    """Whichever of both is due, and the rule of one's own besides; after every epoch without any of them."""
     asked = []
 
     def own(step, loss):
@@ -146,7 +146,7 @@ def test_checkpoints_are_due_after_every_so_many_steps_and_every_so_many_epochs_
 
     for steps, epochs, when in product((0, 1, 3, 5), (0.0, 0.2, 0.5, 1.0, 2.5), (None, own)):
         rule = nn.Checkpoint("x", steps, epochs, when)
-        every = round(epochs * each)
+        every = max(1, round(epochs * each)) if epochs else 0 if steps or when else each
         wanted = [
             i
             for i in range(1, 40)
@@ -156,11 +156,13 @@ def test_checkpoints_are_due_after_every_so_many_steps_and_every_so_many_epochs_
     assert all(loss == step / 2 for step, loss in asked)
 
 
-@pytest.mark.parametrize("steps", [0, 5])
-def test_nothing_is_written_without_a_checkpoint_and_where_none_is_due(steps):
-    run = run_of([1.0] * 12, 6, checkpoint=nn.Checkpoint("x", steps=steps, epochs=0.5 if steps else 0.0))
+@pytest.mark.parametrize("checkpoint, steps", [
+    (None, []), (nn.Checkpoint("x"), [6, 12]), (nn.Checkpoint("x", steps=5, epochs=0.5), [3, 5, 6, 9, 10, 12]),
+], ids=["none", "default", "times"])  # fmt: skip
+def test_checkpoints_are_written_where_they_are_due(checkpoint, steps):
+    run = run_of([1.0] * 12, 6, checkpoint=checkpoint)
     run.run_remaining()
-    assert run.saved == ([3, 5, 6, 9, 10, 12] if steps else [])
+    assert run.saved == steps
 
 
 # -- stopping ---------------------------------------------------------------------------------------------------------

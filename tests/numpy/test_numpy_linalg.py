@@ -127,6 +127,14 @@ def test_chains_are_multiplied_in_the_cheapest_order():
     near(linalg.multi_dot([node(x) for x in ends]), np.linalg.multi_dot(ends), 1e3)
 
 
+@pytest.mark.parametrize("p", [None, -2, 1, np.inf, "fro"])
+def test_the_condition_number_of_a_singular_matrix_is_infinite(p):
+    zeros, whole = np.zeros((2, 2)), np.eye(2) * 1e-200
+    near(linalg.cond(node(np.stack([zeros, whole])), p), np.linalg.cond(np.stack([zeros, whole]), p), 100)
+    if p not in (None, -2):  # exact elimination; the least singular value is rounded
+        near(linalg.cond(node(np.array([[1.0, 2.0], [2.0, 4.0]])), p), np.inf)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

@@ -101,3 +101,16 @@ def test_the_place_of_an_extreme_is_the_first_of_equal_ones(function):
     for axis, keepdims in product((None, 0, 1, -1), (False, True)):
         compare(f"np.{function}(x, axis={axis}, keepdims={keepdims})", x=x)
     compare(f"np.{function}(x, axis=1)", x=np.where(x == 3, np.nan, x))
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.min])
+def test_an_initial_value_is_converted_first_and_may_be_computed(function):
+    for dtype in ("int64", "float32", "bool"):
+        array = np.array([1, 3, 0], dtype)
+        for initial in (-0.5, 2):
+            nothing = np.zeros(3, bool)
+            for mask in (True, nothing):
+                want = function(array, initial=initial, where=mask)
+                fixed = cg.jit(lambda x: function(x, initial=initial, where=mask))(array)  # noqa: B023
+                computed = cg.jit(lambda x, i: function(x, initial=i, where=mask))(array, initial)  # noqa: B023
+                assert fixed == computed == want and fixed.dtype == computed.dtype == want.dtype

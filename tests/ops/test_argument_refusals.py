@@ -27,6 +27,8 @@ def tree(**changes):
 REFUSED = {
     "an axis beyond the last": (lambda: cg.sum(X, 2), ShapeError, "axis 2 is outside the 2 axes"),
     "an axis before the first": (lambda: cg.sum(X, -3), ShapeError, "axis -3 is outside the 2 axes"),
+    "an axis of a number": (lambda: cg.sum(NUMBER, 0), ShapeError, "axis 0 does not exist: the operand has no axes"),
+    "an axis of a number's extreme": (lambda: cg.argmax(NUMBER, 1), ShapeError, "axis 1 is outside the 1 axes"),
     "half an axis": (lambda: cg.sum(X, 0.5), ShapeError, "axis=0.5 is not an integer"),
     "one axis twice": (lambda: cg.sum(X, (0, -2)), ShapeError, "name one axis twice"),
     "two unknown axes": (lambda: cg.reshape(X, (-1, -1)), ShapeError, "more than one -1"),

@@ -73,6 +73,9 @@ def test_one_letter_has_one_length():
         cg.einsum("ab->aa", x)
     with pytest.raises(ShapeError, match="'abc' does not fit x"):
         cg.einsum("abc", x)
+    for subscripts, shape in (("aa->a", (1, 3)), ("aa", (3, 1)), ("baa", (2, 2, 1)), ("...aa->...", (2, 1, 3))):
+        with pytest.raises(ShapeError, match="'a' stands for lengths"):
+            cg.einsum(subscripts, cg.Var(shape))
 
 
 def test_the_parts_of_a_product():

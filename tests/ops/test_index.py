@@ -1,9 +1,12 @@
 """Positions that are data: outside their axis they end the run by name; masks; several positions in one place."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ops.shape import axis_of
 
@@ -148,3 +151,19 @@ def test_a_position_outside_its_axis_is_refused_on_every_way(name, bad, engine):
                     way()
         else:
             np.testing.assert_array_equal(at_run(), while_compiling())
+
+
+def test_arrays_beside_every_other_part_of_an_index():
+    """Up to four parts: what stands between two arrays, even an empty ellipsis, moves their axes to the front."""
+    array = np.arange(24.0).reshape(2, 3, 4)
+    x = cg.Var(array)
+    parts = (slice(None), slice(None, None, -2), None, ..., 1, np.array([1, 0]), np.array([[0], [-1], [1]]))
+    indices = [index for n in (1, 2, 3, 4) for index in product(parts, repeat=n) if fits(index)]
+    for index, node in zip(indices, evaluate([x[index] for index in indices])):
+        np.testing.assert_array_equal(node, array[index], err_msg=str(index))
+
+
+def fits(index):
+    arrays = sum(isinstance(part, np.ndarray) for part in index)
+    axes = sum(part is not None and part is not ... for part in index)
+    return arrays and axes <= 3 and sum(part is ... for part in index) <= 1

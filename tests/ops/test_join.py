@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import ShapeError
+from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import apply
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.ops.join import Concat
@@ -76,11 +76,31 @@ def test_stack_makes_an_axis(axis):
     assert cg.stack([cg.Var(X)] * 5).shape == (5, 2, 3)
 
 
-@pytest.mark.parametrize("shift, axis", [(1, None), (-2, None), (7, 0), (-1, 1), (0, 1), ((1, -1), (0, 1)),
-                                         (2, (0, 1)), ((1, 1), (1, 1)), (4, -1)])  # fmt: skip
+@pytest.mark.parametrize("shift, axis", [(1, None), (-2, None), (7, 0), (-1, 1), (0, 1), ((1, -1), (0, 1)), (2, (0, 1)),
+                                         ((1, 1), (1, 1)), (4, -1), ((1, 3), 1), ((1, 2), None)])  # fmt: skip
 def test_roll_brings_elements_in_at_the_other_end(shift, axis):
     np.testing.assert_array_equal(computed(cg.roll(cg.Var(X), shift, axis)), np.roll(X, shift, axis))
     assert cg.roll(cg.Var((0, 3)), shift, axis).shape == (0, 3)
+
+
+@pytest.mark.parametrize("shift", [1, -5, 9, [2], [1, -4]], ids=str)
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)], ids=str)
+def test_a_shift_may_be_a_value(shift, axis):
+    x, s = cg.Var(X), cg.Var(np.array(shift))
+    np.testing.assert_array_equal(computed(cg.roll(x, s, axis)), np.roll(X, shift, axis))
+    if isinstance(shift, list):
+        np.testing.assert_array_equal(computed(cg.roll(x, [s[0], *shift[1:]], axis)), np.roll(X, shift, axis))
+    np.testing.assert_array_equal(
+        cg.jit(np.roll, static_argnames="axis")(X, np.array(shift), axis=axis), np.roll(X, shift, axis)
+    )
+
+
+def test_a_shift_is_a_whole_number_for_each_axis():
+    with pytest.raises(ShapeError, match="3 shifts do not fit 2 axes"):
+        cg.roll(cg.Var(X), (1, 2, 3), (0, 1))
+    with pytest.raises(DTypeError, match="integers"):
+        cg.roll(cg.Var(X), cg.Var(()), 0)
+    assert cg.roll(cg.Var((0, 3)), cg.Var((), "int64"), 0).shape == (0, 3)
 
 
 def test_a_roll_by_whole_turns_is_the_operand():
