@@ -10,6 +10,7 @@ from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots
+from cgraph.kernels.conv.lanes_rule import gains_by_lanes
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.pairs.paired_sides import gains_by_rounding
@@ -250,11 +251,12 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     if depth is not None and weights is not None:
         weights = stack_filters(weights, shape.c // depth.taps)
     pairs = depth is None and pairs_gain(b, shape, n, weights is not None) and b.options.rounds(node)
-    is_float = b.options.winograd and weights is not None and weights.dtype == x.dtype and not pairs
-    tile = winograd_rule(shape, n, weights) if is_float else 0
-    shape = replace(shape, is_mixed=weights is not None and not (tile or pairs))
+    is_float = weights is not None and weights.dtype == x.dtype and not pairs
+    by_lanes = is_float and depth is None and gains_by_lanes(shape)
+    tile = winograd_rule(shape, n, weights) if is_float and b.options.winograd and not by_lanes else 0
+    shape = replace(shape, is_mixed=weights is not None and not (tile or pairs), by_lanes=by_lanes)
     if weights is not None:
-        key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs
+        key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs, by_lanes
         pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)
         filters = b.packed(key, pack)
     else:
@@ -296,6 +298,7 @@ def transposed_convolution(b: ImageBuilder, node: Node) -> Node:
     weights = stored_array(node.operands[1])
     pairs = weights is None and pairs_gain(b, shape, node.shape[0], False) and b.options.rounds(node)
     if weights is not None:
+        shape = replace(shape, by_lanes=gains_by_lanes(shape))
         pack = partial(pack_transposed, shape, convert(weights, x.dtype), array_of(scale))
         filters = b.packed((node.operands[1], scale, shape), pack)
     else:

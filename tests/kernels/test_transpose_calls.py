@@ -44,14 +44,14 @@ def transposed64(x, filters, shape):
     return full[:, :, top : top + rows, left : left + columns]
 
 
-def run(case, target="host", order="all", dtype="f4"):
-    return transposed(case, target_named(target), order, dtype)
+def run(case, target="host", order="all", dtype="f4", by_lanes=False):
+    return transposed(case, target_named(target), order, dtype, by_lanes=by_lanes)
 
 
-def transposed(case, target, order="all", dtype="f4", run=run_calls):
+def transposed(case, target, order="all", dtype="f4", run=run_calls, by_lanes=False):
     n, c, h, w, k, window, more, groups = case
     rng = np.random.default_rng(1)
-    shape = TransposedShape(c, h, w, k, target, window, more, groups, dtype)
+    shape = TransposedShape(c, h, w, k, target, window, more, groups, dtype, by_lanes)
     x = rng.standard_normal((n, c, h, w)).astype(dtype)
     filters = rng.standard_normal((c, k // groups, *window.kernel)).astype(dtype)
     bias = rng.standard_normal(k).astype(dtype)

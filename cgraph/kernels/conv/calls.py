@@ -4,6 +4,7 @@ import numpy as np
 
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
+from cgraph.kernels.conv.lanes_calls import lane_sum_calls
 from cgraph.kernels.conv.signature import TILE
 from cgraph.kernels.kernel import Pointer, View, split_scratch
 from cgraph.kernels.pairs.signature import PAIRS
@@ -156,9 +157,10 @@ def tile_calls(
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
-    blocks = in_blocks(shape.target, gpu_conv.conv_calls, conv, workspace) if not weights_step else None
-    if blocks is not None:
-        return blocks
+    other = lane_sum_calls(conv) if shape.by_lanes else None
+    other = None if weights_step else other_calls(conv, workspace)
+    if other is not None:
+        return other
     each = 2 if weights_dtype == PAIRS else 1  # channels
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
     weights_dtype, unroll = weights_dtype or shape.dtype, shape.unroll // each
@@ -183,6 +185,13 @@ def tile_calls(
         turns=turns, by_block=by_block, **conv.activation.args,
     )  # fmt: skip
     return KernelCalls((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
+
+
+def other_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:
+    """Return the calls of another kernel for the layer: sums of lanes, or blocks of a GPU's threads."""
+    if conv.shape.by_lanes:
+        return lane_sum_calls(conv)
+    return in_blocks(conv.shape.target, gpu_conv.conv_calls, conv, workspace)
 
 
 def tile_params(conv: Direct, pixels: int, unroll: int, ahead: int, weights_dtype: str, chain: int) -> tuple:

@@ -33,6 +33,7 @@ class TransposedShape(LayerShape):
     Fields
         window: window of the convolution whose transpose this is; its padding crops the result
         more: rows and columns added at the end of the result
+        by_lanes: lanes of sums are input channels
         others: as in `ConvShape`
     Source
         ONNX operator ConvTranspose; Dumoulin and Visin 2016, arXiv:1603.07285
@@ -41,6 +42,7 @@ class TransposedShape(LayerShape):
     more: tuple[int, int] = (0, 0)
     groups: int = 1
     dtype: str = "f4"
+    by_lanes: bool = False
 
     @property
     def lanes(self) -> int:
@@ -132,7 +134,8 @@ class Phase(Record):
         """Return a convolution with as many taps, next to one another."""
         x, count = self.whole, len(self.taps)
         window = Window((1, count))
-        return ConvShape(x.c, 1, x.w + count - 1, x.k, x.target, window, x.groups, False, x.dtype)
+        size = x.c, 1, x.w + count - 1, x.k
+        return ConvShape(*size, x.target, window, x.groups, dtype=x.dtype, by_lanes=x.by_lanes)
 
     @property
     def grid(self) -> Grid:

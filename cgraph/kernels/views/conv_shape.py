@@ -42,6 +42,7 @@ class ConvShape(LayerShape):
             a layer uses that of the whole
         is_mixed: the last panels may have one block fewer, where only panels of one block divide all; for constant
             filters of one group
+        by_lanes: lanes of sums are input channels, for few result channels (`cgraph.kernels.conv.lanes_emit`)
     """
 
     groups: int = 1
@@ -49,6 +50,7 @@ class ConvShape(LayerShape):
     dtype: str = "f4"
     panel: int = 0
     is_mixed: bool = False
+    by_lanes: bool = False
 
     def __post_init__(self) -> None:
         if self.c % self.groups or self.k % self.groups:
@@ -140,12 +142,14 @@ class ConvShape(LayerShape):
 
     def pixels(self, columns: int) -> int:
         """Return the neighbouring pixels in a tile, for rows of `columns` pixels."""
-        return pixels_for(columns, self.vectors, self.target)
+        return pixels_for(columns, self.k if self.by_lanes else self.vectors, self.target)
 
     @property
     def unroll(self) -> int:
         """Input channels of one step."""
-        return 1 if self.is_plain else min(UNROLL, self.lanes)
+        if self.is_plain or self.by_lanes:
+            return self.lanes if self.by_lanes else 1
+        return min(UNROLL, self.lanes)
 
     @cached_property
     def panel_blocks(self) -> tuple[tuple[int, ...], int]:
@@ -183,6 +187,8 @@ class ConvShape(LayerShape):
 
     @property
     def weights_nbytes(self) -> int:
+        if self.by_lanes:
+            return len(self.steps) * self.k * self.lanes * int(self.dtype[1:])
         return (self.panels * self.panel_weights - self.narrow * self.block_weights) * int(self.dtype[1:])
 
     @property

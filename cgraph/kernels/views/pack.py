@@ -17,8 +17,10 @@ def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = 
     """Pack filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``.
 
     Entries beyond the channels are zero. Filters of a storage dtype keep it. With narrow panels the result has one
-    axis: the wide panels, then the narrow ones.
+    axis: the wide panels, then the narrow ones. Filters `by_lanes` are ``[1, steps, k, lanes]``.
     """
+    if shape.by_lanes:
+        return pack_lanes(shape, filters if scale is None else filters * scale[:, None, None, None])
     dtype = filters.dtype if is_storage(filters.dtype) else np.dtype(shape.dtype)
     parts = shape.parts
     sizes = [(part.panels, len(part.steps), part.unroll, part.panel_channels) for part in parts]
@@ -29,6 +31,15 @@ def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = 
         pack_equal_panels(part, to, filters[some], None if scale is None else scale[some])
         at, first = at + prod(size), first + part.k
     return out if shape.narrow else out.reshape(sizes[0])
+
+
+def pack_lanes(shape: ConvShape, filters: np.ndarray) -> np.ndarray:
+    """Pack filters ``[k, c, r, s]`` as one panel ``[1, steps, k, lanes]``: a step is a tap of a block of channels."""
+    k, c = filters.shape[:2]
+    padded = np.zeros((-(-c // shape.lanes) * shape.lanes, k, shape.window.taps), np.dtype(shape.dtype))
+    padded[:c] = filters.reshape(k, c, -1).swapaxes(0, 1)
+    steps = padded.reshape(-1, shape.lanes, k, shape.window.taps).transpose(0, 3, 2, 1)
+    return np.ascontiguousarray(steps).reshape(1, -1, k, shape.lanes)
 
 
 def pack_equal_panels(shape: ConvShape, out: np.ndarray, filters: np.ndarray, scale: np.ndarray | None) -> None:
