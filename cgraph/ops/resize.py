@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.cut import RowTable, index_array
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels.resize.calls import (
@@ -25,14 +26,15 @@ from cgraph.kernels.resize.calls import (
     neighbours,
     positions,
     rounded_positions,
+    weighted_calls,
 )
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.image_views import Images
 from cgraph.ops.average_pool import avg_pool2d
 from cgraph.ops.family import float_dtype
-from cgraph.ops.leaf import Const, as_node
+from cgraph.ops.leaf import Const, ConstOp, as_node
 from cgraph.ops.linear import matmul
-from cgraph.ops.shape import expand_dims, reshape, swapaxes
+from cgraph.ops.shape import Transpose, expand_dims, reshape, swapaxes, transpose
 from cgraph.ops.take import take
 
 
@@ -113,6 +115,79 @@ class Resize(Op):
             return (avg_pool2d(g, window) * float(prod(window)),)
         rows, columns = (Const(self.matrix(i, n).astype(g.dtype)) for i, n in enumerate(x.shape[2:]))
         return (matmul(matmul(swapaxes(rows, 0, 1), g), columns),)
+
+
+LEAST_WIDTH = 16  # of rows that are worth a copy of one channel; below it those of all channels are turned together
+
+
+class WeightedRows(Op):
+    """Rows that are weighted sums of neighbours: ``out[:, i] = sum over t of weights[i, t] * x[:, first[i] + t]``.
+
+    Operands
+        x: float32 or float64 ``[planes, n, width]``
+        first, weights: constants, int64 ``[m]`` and of the dtype of `x` ``[m, taps]``; all rows that they name exist
+    """
+
+    def infer(self, x: Spec, first: Spec, weights: Spec) -> Spec:
+        return Spec((x.shape[0], first.shape[0], x.shape[2]), x.dtype)
+
+    def meaning(self, x, first, weights):
+        return sum(weights[:, t, None] * x[:, first + t] for t in range(weights.shape[1]))
+
+    def row_rule(self, x: Spec, first: Spec, weights: Spec) -> RowRule:
+        return RowRule((0,), lambda planes: self)
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(weighted_calls)
+
+    def grad(self, node, g):
+        return matmul(swapaxes(Const(matrix_of(node)), 0, 1), g), None, None
+
+
+def matrix_of(node: Node) -> np.ndarray:
+    """Return the weight of each row in each result of a `WeightedRows`: ``[m, n]``."""
+    x, first, weights = node.operands
+    assert isinstance(first.op, ConstOp) and isinstance(weights.op, ConstOp)
+    places = first.op.array[:, None] + np.arange(weights.shape[1])
+    matrix = np.zeros((len(places), x.shape[1]), x.dtype)
+    np.add.at(matrix, (np.arange(len(places))[:, None], places), weights.op.array)
+    return matrix
+
+
+def weighted_rows(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> Node:
+    """Return weighted sums of elements along an axis.
+
+    Rows of the last axis are turned to columns and back, so that kernels add whole rows; those of a transposed value
+    whose rows are long before the transpose are added there.
+
+    Parameters
+        index, weights: the places and the weights of the elements of each result, ``[m, taps]``; places may repeat
+    """
+    if isinstance(x.op, Transpose):
+        (inner,), place = x.operands, x.op.axes[axis]
+        if place < x.ndim - 1 and prod(inner.shape[place + 1 :]) >= LEAST_WIDTH:
+            return transpose(weighted_rows(inner, place, index, weights), x.op.axes)
+    m, n = len(index), x.shape[axis]
+    first, merged = merge_places(index, weights, n)
+    tables = Const(first), Const(merged.astype(x.dtype))
+    shape = *x.shape[:axis], m, *x.shape[axis + 1 :]
+    if axis < x.ndim - 1:
+        planes = reshape(x, (prod(x.shape[:axis]), n, prod(x.shape[axis + 1 :])))
+        return reshape(apply(WeightedRows(), planes, *tables), shape)
+    width = prod(x.shape[1:-1]) if x.ndim < 3 or x.shape[-2] < LEAST_WIDTH else x.shape[-2]
+    columns = swapaxes(reshape(x, (-1, width, n)), 1, 2)
+    return reshape(swapaxes(apply(WeightedRows(), columns, *tables), 1, 2), shape)
+
+
+def merge_places(index: np.ndarray, weights: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first place of each result and the weights of equally many places from it on, each place once."""
+    low = np.where(weights != 0, index, n - 1).min(1)
+    taps = int((np.where(weights != 0, index, low[:, None]) - low[:, None]).max()) + 1
+    first = np.minimum(low, n - taps)
+    merged = np.zeros((len(index), taps))
+    places = np.clip(index - first[:, None], 0, taps - 1)  # those outside have no weight
+    np.add.at(merged, (np.arange(len(index))[:, None], places), weights)
+    return first.astype(np.int64), merged
 
 
 @public

@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.formats.onnx.emit_layers import constant_number
 from cgraph.ops.leaf import Const, Var
+from cgraph.ops.resize import weighted_rows
 from tests.support.onnx_models import written_nodes, written_result
 from tests.support.tolerance import assert_near
 
@@ -38,6 +39,7 @@ LAYERS = {
     "log softmax": (cg.log_softmax(X, axis=2), X, "LogSoftmax"),
     "twice as high": (cg.resize(X, (18, 4), "linear"), X, "Resize"),
     "nearest": (cg.resize(X, (5, 11)), X, "Resize"),
+    "weighted rows": (weighted_rows(Z, 1, np.array([[0, 2], [1, 1], [3, 2]]), numbers(3, 2)), Z, "MatMul"),
     "gelu": (cg.gelu(X), X, "Identity"),
 }
 

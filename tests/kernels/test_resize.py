@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cgraph.kernels.resize.calls import COORDINATES, ROUNDINGS, linear_calls, nearest_calls
+from cgraph.kernels.resize.calls import COORDINATES, ROUNDINGS, linear_calls, nearest_calls, weighted_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -113,3 +113,15 @@ def test_nearest_of_integers():
 def test_resize_refuses_other_channels():
     with pytest.raises(ValueError, match="planes"):
         nearest_calls(HERE, view_of(np.zeros((1, 3, 4, 4))), view_of(np.zeros((1, 4, 2, 2))))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("order", "dtype"), list(zip(ORDERS, ("f4", "f8", "f4"))))
+@pytest.mark.parametrize("width", [1, 9, 150])
+def test_rows_are_weighted_sums_of_neighbours(width, order, dtype, target):
+    rng = np.random.default_rng(3)
+    x, first = images((2, 6, width), dtype), np.array([0, 3, 2, 1, 0], "i8")
+    weights, out = rng.standard_normal((5, 3)).astype(dtype), np.full((2, 5, width), np.nan, dtype)
+    run_calls(weighted_calls(*map(view_of, (out, x, first, weights))), target_named(target), order)
+    want = np.einsum("it,pitw->piw", weights.astype("f8"), x.astype("f8")[:, first[:, None] + np.arange(3)])
+    assert_near(out, want, "float32 products")

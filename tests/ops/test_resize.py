@@ -7,7 +7,7 @@ import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.spec import Spec
-from cgraph.ops.resize import Resize
+from cgraph.ops.resize import Resize, WeightedRows, weighted_rows
 from tests.support.tolerance import assert_close, assert_near
 
 ROW = np.array([0.0, 10, 20, 30], "f4")
@@ -132,3 +132,36 @@ def test_unknown_words_and_lengths_that_do_not_fit_are_refused():
             cg.resize(x, shape)
     with pytest.raises(DTypeError, match=r"use cg\.resize"):
         Resize((2, 2), "linear", "half_pixel", "floor", (1.0, 1.0)).infer(Spec((1, 1, 4, 4), np.dtype("i4")))
+
+
+TAPS = (
+    np.array([[0, 0, 1, 2], [0, 1, 2, 3], [4, 1, 3, 2], [2, 3, 4, 4]]),
+    np.random.default_rng(1).uniform(-1, 1, (4, 4)),
+)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((5,), 0), ((3, 5), 1), ((2, 5, 3), 1), ((2, 3, 5), 2), ((2, 2, 17, 5), 3), ((2, 5, 4, 2), 1)]
+)
+def test_weighted_rows_add_the_elements_of_an_axis(shape, axis):
+    x, (index, weights) = np.random.default_rng(0).standard_normal(shape), TAPS
+    want = (x.take(index, axis) * weights.reshape(4, 4, *[1] * (len(shape) - 1 - axis))).sum(axis + 1)
+    image = cg.Var(shape, "float64")
+    y = weighted_rows(image, axis, index, weights)
+    assert_close(cg.compile(y, [image])(x), want)
+    g = np.random.default_rng(2).standard_normal(want.shape)
+    gradient = cg.compile(cg.gradient(cg.sum(y * g), image), [image])(x)
+    assert_close(np.sum(gradient * x), np.sum(g * want), 10)
+
+
+def test_rows_of_a_transposed_image_are_added_before_the_transpose():
+    """A file of TensorFlow turns images around each resize."""
+    x = np.random.default_rng(0).standard_normal((1, 5, 5, 17))
+    image = cg.Var(x.shape, "float64")
+    turned = cg.transpose(image, (0, 3, 1, 2))
+    y = cg.transpose(weighted_rows(weighted_rows(turned, 2, *TAPS), 3, *TAPS), (0, 2, 3, 1))
+    f = cg.compile(y, [image])
+    assert [type(n.op) for n in f.compiled.layout.steps] == [WeightedRows] * 2
+    rows = np.zeros((4, 5))
+    np.add.at(rows, (np.arange(4)[:, None], TAPS[0]), TAPS[1])
+    assert_close(f(x), np.einsum("ih,jw,nhwc->nijc", rows, rows, x), 10)

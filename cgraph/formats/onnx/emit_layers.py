@@ -11,6 +11,7 @@ from cgraph.formats.onnx.emit import Emitted, emitter, ints, node
 from cgraph.formats.onnx.emit_quantised import gemm
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
+from cgraph.ops.resize import matrix_of
 from cgraph.ops.shape import BroadcastTo, Reshape
 
 
@@ -141,6 +142,11 @@ def resize(x: Node) -> Emitted:
         coordinate_transformation_mode=op.coordinates,
         nearest_mode=op.rounding,
     )
+
+
+@emitter("weighted_rows")
+def weighted_rows(x: Node) -> Emitted:
+    return node("MatMul", matrix_of(x), x.operands[0])
 
 
 @emitter("lrn")

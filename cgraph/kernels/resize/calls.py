@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.resize.signature import LINEAR, NEAREST
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.resize.signature import LINEAR, NEAREST, WEIGHTED
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.image_views import Images, is_plane_by_plane, same_planes
@@ -153,3 +153,18 @@ def resize_calls(
         rows=to.rows, columns=to.columns, planes=to.count,
     )  # fmt: skip
     return KernelCalls((call,) if tasks else (), (*tables, *weights))
+
+
+def weighted_calls(out: View, x: View, first: View, weights: View) -> list[Call]:
+    """Compute ``out[:, i] = sum over t of weights[i, t] * x[:, first[i] + t]``.
+
+    All views are contiguous: `x` and `out` ``[planes, rows, width]``, `first` int64 ``[m]``, `weights` ``[m, taps]``.
+    """
+    planes, rows, width = out.shape
+    taps, tasks = weights.shape[1], planes * rows if width else 0
+    call = WEIGHTED.call(
+        (x.dtype,), tasks, chunk_of(tasks, width * taps * 0.2),
+        first=first.at, weights=weights.at, taps=taps, x=x.at, x_plane=x.shape[1] * width, x_row=width,
+        out=out.at, o_plane=rows * width, o_row=width, rows=rows, width=width,
+    )  # fmt: skip
+    return [call] if tasks else []

@@ -1,4 +1,4 @@
-"""Resizing by tables of rows and columns, on channel-blocked images or plain views."""
+"""Resizing by tables of rows and columns, on channel-blocked images or plain views, and by weights of rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,9 +6,11 @@ from typing import Any
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.emitter import final
-from cgraph.kernels.llvm.flow import divmod_of
+from cgraph.kernels.llvm.flow import divmod_of, fold
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.windows import interpolate
+
+VECTORS = 4  # of a row whose sums are in registers at a time
 
 
 @final
@@ -33,6 +35,32 @@ def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
             across = a.column_weights.load(column)
             above, below = (interpolate(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
             out.store(interpolate(above, below, weight), column * a.o_column)
+
+
+@final
+def weighted(k: Builder, dtype: str) -> None:
+    """Compute ``out[p, i] = sum over t of weights[i, t] * x[p, first[i] + t]``. Task: one row of one plane."""
+    lanes, a = k.target.lanes_of(dtype), k.args()
+    with k.task_loop() as task:
+        plane, row = divmod_of(task, a.rows)
+        x = a.x + (plane * a.x_plane + a.first.load(row) * a.x_row)
+        weights = a.weights + row * a.taps
+        out = a.out + (plane * a.o_plane + row * a.o_row)
+
+        def add_rows(at: Val, lanes: int) -> None:
+            with fold(k, 0, a.taps, [x + at, k.const(0.0, dtype, lanes)]) as s:
+                line, total = s.values
+                weight = weights.load(s.i)
+                s.next = [
+                    line + a.x_row,
+                    k.fma(k.splat(weight, lanes) if lanes else weight, line.load(0, lanes), total),
+                ]
+            out.store(s.values[1], at)
+
+        whole = a.width - a.width % (VECTORS * lanes)
+        with k.loop(0, whole, VECTORS * lanes) as at:
+            add_rows(at, VECTORS * lanes)
+        k.tail_loop(a.width - whole, lanes, lambda at, count: add_rows(at + whole, count))
 
 
 @contextmanager

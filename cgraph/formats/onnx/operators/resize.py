@@ -12,6 +12,7 @@ from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.value import Array, Ragged
 from cgraph.formats.onnx.operators.open_resize import open_resize
 from cgraph.ir.graph import Node
+from cgraph.ops.resize import weighted_rows
 from cgraph.ops.shape import axis_of
 from cgraph.record import Record
 
@@ -105,6 +106,8 @@ def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> 
     shape = (-1, *[1] * (x.ndim - 1 - axis))
     if index.shape[1] == 1:
         return cg.take(x, index[:, 0], axis)
+    if x.dtype.itemsize >= 4 and x.size:
+        return weighted_rows(x, axis, index, weights)
     total: Any = None
     for k in range(index.shape[1]):
         if not weights[:, k].any():
