@@ -10,6 +10,7 @@ from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots
+from cgraph.kernels.conv.clipped import clipped_time
 from cgraph.kernels.conv.lanes_rule import gains_by_lanes
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
@@ -254,7 +255,9 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     is_float = weights is not None and weights.dtype == x.dtype and not pairs
     by_lanes = is_float and depth is None and gains_by_lanes(shape)
     tile = winograd_rule(shape, n, weights) if is_float and b.options.winograd and not by_lanes else 0
-    shape = replace(shape, is_mixed=weights is not None and not (tile or pairs), by_lanes=by_lanes)
+    is_clipped = is_float and not (tile or by_lanes or depth) and clipped_time(shape) < 1 and is_finite(weights)
+    is_mixed = weights is not None and not (tile or pairs)
+    shape = replace(shape, is_mixed=is_mixed, by_lanes=by_lanes, is_clipped=is_clipped)
     if weights is not None:
         key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs, by_lanes
         pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)
@@ -268,6 +271,11 @@ def direct(b: ImageBuilder, node: Node) -> Node:
         other = b.forms.get(residual, replace(result, halo=NO_HALO))
         operands.append(b.in_form(residual, other))
     return apply(BlockedConv(shape, tile, n, source, result, other, op.activation, pairs, depth), *operands)
+
+
+def is_finite(weights: np.ndarray | None) -> bool:
+    """Return True for weights whose products with padding are 0."""
+    return weights is not None and bool(np.isfinite(weights).all())
 
 
 def computed_filters(b: ImageBuilder, node: Node, shape: ConvShape | TransposedShape, pairs: bool) -> Node:

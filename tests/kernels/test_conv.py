@@ -65,10 +65,10 @@ def draw_conv(rng, case, target, dtype="f4", is_plain=False):
 
 def check(
     rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0,
-    run=run_calls, by_lanes=False,
+    run=run_calls, **fields,
 ):  # fmt: skip
     shape, x, filters, bias = draw_conv(rng, case, target, dtype, is_plain)
-    shape = replace(shape, by_lanes=by_lanes)
+    shape = replace(shape, **fields)
     n, window = x.shape[0], shape.window
     want = conv64(x, filters, window, shape.groups) + bias[:, None, None]
     residual = rng.standard_normal(want.shape).astype(dtype)

@@ -12,6 +12,7 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
+from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.lanes import ClearHalo, ToBlocked, ToPlain
 from cgraph.ops.pool import MaxPoolIndices
 from cgraph.record import Record
@@ -167,6 +168,19 @@ def test_winograd_only_where_it_is_allowed():
     for winograd, name in ((True, "winograd4"), (False, "conv2d")):
         steps = cg.compile(y, [image], winograd=winograd).compiled.layout.steps
         assert [n.op.name for n in steps] == ["to_blocked", name, "to_plain"]
+
+
+def test_taps_that_meet_padding_are_left_out_if_filters_are_finite():
+    image, filters = cg.Var((1, 16, 14, 14), name="image"), const(16, 16, 3, 3)
+    x = const(1, 16, 14, 14)
+    for is_finite in (True, False):
+        filters[0, 0, 0, 0] = 1 if is_finite else np.inf
+        y = cg.relu(cg.conv2d(image, filters, 1, 12, 12) + image)
+        function, in_bands = cg.compile(y, [image]), cg.compile(y, [image], bands=2)
+        steps = [n.op for n in function.compiled.layout.steps if isinstance(n.op, BlockedConv)]
+        assert [op.shape.is_clipped for op in steps] == [is_finite]
+        np.testing.assert_array_equal(function(x), in_bands(x))
+        assert np.isnan(function(x)).any() != is_finite
 
 
 def test_the_gradient_for_filters_reads_few_channels_where_they_are_blocked():

@@ -55,6 +55,7 @@ class Direct(Record):
         weights: in the layout of `pack_conv`; bias: in that of `pack_bias`, or None
         residual: it may be `out`
         activation, program: as of `cgraph.kernels.conv.epilogue`
+        picks: the steps of the packed filters that the offsets of the source belong to; None for all in order
     """
 
     shape: ConvShape
@@ -66,6 +67,7 @@ class Direct(Record):
     residual: PixelPlace | None = None
     activation: BoundedActivation = NONE
     program: Program = ()
+    picks: np.ndarray | None = None
 
 
 class Images(Record):

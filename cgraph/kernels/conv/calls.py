@@ -3,6 +3,8 @@
 import numpy as np
 
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
+from cgraph.kernels.conv.clipped import clipped_parts
+from cgraph.kernels.conv.clipped_signature import TILE as CLIPPED
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.conv.lanes_calls import lane_sum_calls
 from cgraph.kernels.conv.signature import TILE
@@ -11,7 +13,7 @@ from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
 from cgraph.kernels.views.blocked_views import BlockedView, require_first_lane, require_whole_blocks
 from cgraph.kernels.views.conv_shape import ConvShape, pixels_for
-from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
+from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, join_calls, table
 from cgraph.kernels.views.row_bands import BANDS
 from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.kernels.views.timing import tile_ns
@@ -67,6 +69,8 @@ def conv_calls(
     grid = grid_of(shape, source, out, residual)
     functions = epilogue.activation, epilogue.program
     conv = Direct(shape, grid, source, weights, blocked_place(out), epilogue.bias, beside, *functions)
+    if shape.is_clipped:
+        return join_calls([tile_calls(part, weights_dtype=weights_dtype) for part in clipped_parts(conv)])
     return before + tile_calls(conv, weights_dtype=weights_dtype, workspace=parts)
 
 
@@ -95,6 +99,8 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
     result.
     """
     rows, columns = shape.result
+    if shape.is_clipped:
+        return False
     if shape.window.is_point and not has_halo and not shape.is_plain:
         columns *= rows
     return columns % shape.pixels(columns) == 0
@@ -157,7 +163,6 @@ def tile_calls(
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
-    other = lane_sum_calls(conv) if shape.by_lanes else None
     other = None if weights_step else other_calls(conv, workspace)
     if other is not None:
         return other
@@ -167,14 +172,14 @@ def tile_calls(
     t = tiling_of(shape, grid, source.n, weights_nbytes)
     pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
-    ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
-    params = tile_params(conv, pixels, unroll, ahead, weights_dtype, chain // unroll)
+    ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES and conv.picks is None else 0
     offsets = extend_offsets(source.offsets, early_steps(shape), pixels * source.step)
     zeros, r = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype)), conv.residual or out
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
-    call = TILE.call(
-        params, tasks, chunk,
+    signature, picks = (TILE, {}) if conv.picks is None else (CLIPPED, {"picks": conv.picks})
+    call = signature.call(
+        tile_params(conv, pixels, unroll, ahead, weights_dtype, chain // unroll), tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
         w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights // each, bias=conv.bias or Pointer(zeros),
@@ -183,8 +188,9 @@ def tile_calls(
         out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=turns, by_block=by_block, **conv.activation.args,
+        **{name: Pointer(steps) for name, steps in picks.items()},
     )  # fmt: skip
-    return KernelCalls((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
+    return KernelCalls((call,), (offsets, source.panel_offsets, *picks.values(), *(() if conv.bias else (zeros,))))
 
 
 def other_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:

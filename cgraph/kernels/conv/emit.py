@@ -36,6 +36,7 @@ class Tile(Record):
         chain: steps whose sums are added to totals in memory, so that rounding errors stay small; 0 for all steps
         is_mixed: the panels after the first `wide` have one block fewer
         program: applied before storing, () for an activation with bounds and slope
+        is_clipped: a table names the step of the packed filters of each step
     """
 
     dtype: str
@@ -51,6 +52,7 @@ class Tile(Record):
     chain: int
     is_mixed: bool
     program: Program
+    is_clipped: bool = False
 
     @property
     def line(self) -> int:
@@ -76,7 +78,11 @@ def tile(k: Builder, *params) -> None:
     image, block of tiles, panel, tile, or with image and block exchanged. The last tile of a row ends with the row and
     repeats pixels of its neighbour.
     """
-    p = Tile(*params)
+    tiles(k, Tile(*params))
+
+
+def tiles(k: Builder, p: Tile) -> None:
+    """Emit the tiles of the tasks."""
     a = k.args()
     with each_tile(k, a, p.pixels) as at:
         narrow = k.larger(at.panel - a.wide, 0) if p.is_mixed else 0  # narrow panels before this one
@@ -156,6 +162,8 @@ def add_steps(
     add = add_pairs if p.weights_dtype == PAIRS else multiply_add
     with fold(k, *span, [*places, *first]) as s:
         w, beyond, *sums = s.values
+        step = p.unroll * p.vectors * lanes
+        w = places[0] + a.picks.load(s.i) * step if p.is_clipped else w
         at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.weights_dtype == PAIRS else p.dtype)
         if p.early:
             prefetch_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
@@ -164,7 +172,7 @@ def add_steps(
         for u in range(p.unroll):
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
-        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.weights_line, *sums]
+        s.next = [places[0] if p.is_clipped else w + step, beyond + p.ahead * p.weights_line, *sums]
     w, beyond, *sums = s.values
     return w, beyond, sums
 

@@ -42,6 +42,7 @@ class ConvShape(LayerShape):
             a layer uses that of the whole
         is_mixed: the last panels may have one block fewer, where only panels of one block divide all; for constant
             filters of one group
+        is_clipped: taps that meet padding are left out (`cgraph.kernels.conv.clipped`); for filters of finite numbers
         by_lanes: lanes of sums are input channels, for few result channels (`cgraph.kernels.conv.lanes_emit`)
     """
 
@@ -51,6 +52,7 @@ class ConvShape(LayerShape):
     panel: int = 0
     is_mixed: bool = False
     by_lanes: bool = False
+    is_clipped: bool = False
 
     def __post_init__(self) -> None:
         if self.c % self.groups or self.k % self.groups:

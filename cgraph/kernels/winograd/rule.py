@@ -11,6 +11,7 @@ AVX-512 machine with a peak of 118 GF/s; ``python -m benchmarks.layers 3x3`` pri
 
 import numpy as np
 
+from cgraph.kernels.conv.clipped import clipped_time
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.calls import Winograd, is_winograd
 from cgraph.kernels.winograd.error import error_ratio
@@ -49,7 +50,7 @@ def direct_ns(shape: ConvShape, n: int) -> float:
     rows, columns = shape.result
     pixels = shape.pixels(columns)
     computed = n * rows * round_up(columns, pixels) * shape.panels * shape.panel_weights
-    return MULTIPLY_ADD_NS * computed + FILTER_BYTE_NS * shape.weights_nbytes
+    return MULTIPLY_ADD_NS * computed * clipped_time(shape) + FILTER_BYTE_NS * shape.weights_nbytes
 
 
 def winograd_ns(plan: Winograd) -> float:
