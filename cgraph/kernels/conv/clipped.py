@@ -16,7 +16,7 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import table
 from cgraph.record import Record, replace
 
-CLIPPED = 1.75  # time of a product that remains: rectangles are small, and weights do not follow one another
+CLIPPED = 2  # time of a product that remains: rectangles are small, and weights do not follow one another
 LEAST_COLUMNS = 3  # of a rectangle in the mean: fewer pixels share no weights
 
 
