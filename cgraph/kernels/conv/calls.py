@@ -70,7 +70,7 @@ def conv_calls(
     functions = epilogue.activation, epilogue.program
     conv = Direct(shape, grid, source, weights, blocked_place(out), epilogue.bias, beside, *functions)
     if shape.is_clipped:
-        return join_calls([tile_calls(part, weights_dtype=weights_dtype) for part in clipped_parts(conv)])
+        return join_calls([tile_calls(part, 0, weights_dtype, parts) for part in clipped_parts(conv)])
     return before + tile_calls(conv, weights_dtype=weights_dtype, workspace=parts)
 
 
