@@ -95,4 +95,5 @@ if not TYPE_CHECKING:  # for a type checker, the module would have every name
         """Raise AttributeError with the name to use instead."""
         if name.startswith("__"):  # names that Python looks up in any module
             raise AttributeError(f"nn has no attribute {name!r}")
-        raise _missing_name(name, __all__)
+        members = {x.__name__.removeprefix("nn."): x.__all__ for x in (optim, losses, metrics, models)}
+        raise _missing_name(name, __all__, members)

@@ -1,8 +1,7 @@
 """Names of PyTorch's and Keras's layers that `nn` does not have: an error that says what to use."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from importlib import import_module
 
 from nn.layers.function import ACTIVATIONS
 
@@ -55,21 +54,21 @@ MEMBERS = {
     "steplr": "nn.optim.Steps",
 }
 """Losses, optimisers and rates of other libraries: names in lower case, and what to use instead."""
-SUBMODULES = ("optim", "losses", "metrics", "models")
 
 
-def missing_name(name: str, names: Iterable[str]) -> AttributeError:
+def missing_name(name: str, names: Iterable[str], members: Mapping[str, Iterable[str]]) -> AttributeError:
     """Return the error for a name that the package does not have.
 
     Parameters
         names: those that it has
+        members: those that its modules have, by module
     """
     plain = name.replace("_", "").lower()
     activations = {x.replace("_", ""): x for x in ACTIVATIONS}
     same = {x.lower(): x for x in names}
     base = plain.replace("pooling", "pool").replace("average", "avg")
     near = get_close_matches(name, list(names), 1)
-    owner = next((module for module in SUBMODULES if name in import_module(f"nn.{module}").__all__), None)
+    owner = next((module for module, others in members.items() if name in others), None)
     if plain in ELSEWHERE or plain in MEMBERS:
         remedy = f"use {ELSEWHERE.get(plain) or MEMBERS[plain]}"
     elif plain in activations:

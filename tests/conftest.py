@@ -12,7 +12,18 @@ gc.disable()  # until the tests are collected: a million objects that all stay
 
 
 def pytest_collection_finish():
-    """Leave the collected tests out of all later collections of garbage, which would take two seconds each."""
+    leave_out()
+    gc.enable()
+
+
+def pytest_runtest_teardown(item, nextitem):
+    if nextitem is not None and nextitem.path != item.path:
+        leave_out()
+
+
+def leave_out() -> None:
+    """Leave what is there, the collected tests above all, out of later collections of garbage, which would take
+    seconds each.
+    """
     gc.collect()
     gc.freeze()
-    gc.enable()

@@ -35,7 +35,7 @@ from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import Const, ConstOp, as_node
 from cgraph.ops.linear import matmul
 from cgraph.ops.shape import Transpose, expand_dims, reshape, swapaxes, transpose
-from cgraph.ops.take import take
+from cgraph.ops.take import check_inside, take
 
 
 class Resize(Op):
@@ -129,9 +129,14 @@ class WeightedRows(Op):
     """
 
     def infer(self, x: Spec, first: Spec, weights: Spec) -> Spec:
+        if x.dtype not in (np.float32, np.float64) or first.dtype != np.int64 or weights.dtype != x.dtype:
+            raise DTypeError(f"x {x}, first {first}, weights {weights}; use float32 or float64, and int64 for first")
+        if x.ndim != 3 or first.ndim != 1 or weights.ndim != 2 or first.shape[0] != weights.shape[0]:
+            raise ShapeError(f"x {x}, first {first}, weights {weights}; use [planes, n, width], [m] and [m, taps]")
         return Spec((x.shape[0], first.shape[0], x.shape[2]), x.dtype)
 
     def meaning(self, x, first, weights):
+        check_inside(first + weights.shape[1] - 1, x.shape[1])
         return sum(weights[:, t, None] * x[:, first + t] for t in range(weights.shape[1]))
 
     def row_rule(self, x: Spec, first: Spec, weights: Spec) -> RowRule:

@@ -63,7 +63,7 @@ def test_every_shard_is_dealt_and_nobody_is_left_without():
 
 
 def test_a_refusal_names_the_next_power_of_two():
-    with pytest.raises(InputError, match="3 shards; .* such as 4"):
+    with pytest.raises(InputError, match="3 shards; .* Pass shards=4"):
         check_shards(3, 12)
     with pytest.raises(InputError, match="12 samples cannot be cut into 8 equal shards"):
         check_shards(8, 12)

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -45,3 +46,12 @@ def test_the_top_folder_holds_what_is_listed(tracked):
 def test_every_file_is_of_a_kind_that_people_write(tracked):
     strange = [name for name in tracked if name not in WITHOUT_KIND and PurePosixPath(name).suffix not in KINDS]
     assert not strange
+
+
+def test_every_folder_of_tests_is_searched(pytestconfig):
+    """Pytest passes over folders named build, dist or venv, unless it is told otherwise."""
+    passed_over = pytestconfig.getini("norecursedirs")
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    names = {name for folder in folders for name in folder.relative_to(ROOT).parts}
+    assert {"dist", "formats"} <= names
+    assert [name for name in names if any(fnmatch(name, pattern) for pattern in passed_over)] == []

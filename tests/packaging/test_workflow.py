@@ -44,9 +44,13 @@ def test_tests_run_on_four_systems_and_every_python_from_the_oldest_on():
 
 
 def test_the_static_job_runs_the_programs_of_make_check():
-    """In place of the folder of the environment, they are on the path."""
-    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
-    programs = [line.strip().removeprefix("$(BIN)/") for line in recipe.splitlines()]
+    """And those of make test. In place of the folder of the environment, they are on the path."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    workers = re.search(r"^WORKERS := (.*)$", text, re.MULTILINE)[1]
+    recipes = (re.search(rf"^{name}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)[1] for name in ("check", "test"))
+    lines = [line.strip() for recipe in recipes for line in recipe.splitlines()]
+    assert lines.count("$(MAKE) test") == 1
+    programs = [x.removeprefix("$(BIN)/").replace("$(WORKERS)", workers) for x in lines if x != "$(MAKE) test"]
     steps = [step["run"].removeprefix("python -m ") for job in JOBS.values() for step in job["steps"] if "run" in step]
     assert [x for x in programs if x.removeprefix("python -m ") not in steps] == []
 

@@ -36,7 +36,6 @@ class Tile(Record):
         chain: steps whose sums are added to totals in memory, so that rounding errors stay small; 0 for all steps
         is_mixed: the panels after the first `wide` have one block fewer
         program: applied before storing, () for an activation with bounds and slope
-        is_clipped: a table names the step of the packed filters of each step
     """
 
     dtype: str
@@ -52,7 +51,11 @@ class Tile(Record):
     chain: int
     is_mixed: bool
     program: Program
-    is_clipped: bool = False
+
+    @property
+    def is_clipped(self) -> bool:
+        """True if a table names the step of the packed filters of each step."""
+        return False
 
     @property
     def line(self) -> int:
