@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
-from cgraph.ir.graph import Node
-from cgraph.ops.leaf import as_node
+from cgraph.ir.graph import Node, locates_errors
 from cgraph.ops.resize import weighted_rows
 
 TAPS = np.array([[0, 1], [2, 3], [1, 1]]), np.array([[0.25, 0.75], [-0.5, 1.5], [0.5, 0.25]])
@@ -472,7 +471,7 @@ IMAGES = [
     case("lrn", lambda x: cg.lrn(x, 3, 0.5, 0.75, 2.0), (2, 5, 3)),
     case("lrn", lambda x: cg.lrn(x, 4, 0.5, 0.6, 1.0), (1, 5, 3, 2), label="even"),
     case("resize", lambda x: cg.resize(x, (7, 3)), (2, 3, 4, 5)),
-    case("resize", lambda x: weighted_rows(as_node(x), 2, *TAPS), (2, 3, 4, 2), label="weighted rows"),
+    case("resize", lambda x: locates_errors(weighted_rows)(x, 2, *TAPS), (2, 3, 4, 2), label="weighted rows"),
     case("resize", lambda x: cg.resize(x, (8, 15), "nearest", "asymmetric", "floor"), (2, 3, 4, 5), label="repeated"),
     case("resize", lambda x: cg.resize(x, (7, 3), "linear", "align_corners"), (2, 3, 4, 5), label="linear"),
 ]
