@@ -105,7 +105,7 @@ def test_borders_of_formulas_are_found():
 @every_float
 @pytest.mark.parametrize("name", EXACT)
 def test_error_where_formulas_meet(name, dtype):
-    """At each number that a source compares with, and the floats beside it, of both signs."""
+    """At each number that a source compares with, and the neighbouring floats, of both signs."""
     at = np.array([x for x in BORDERS if np.log2(x) < EXACT[name][2 + (dtype == "f8")][1]], dtype)
     x = np.concatenate([np.nextafter(at, np.zeros_like(at)), at, np.nextafter(at, np.full_like(at, np.inf))])
     x = inside(name, np.concatenate([x, -x]))

@@ -1,4 +1,4 @@
-"""What a public function or class means by each argument that is left out, beside a record of it.
+"""What a public function or class means by each argument that is left out, compared with a record.
 
 Users do not see that a default has changed, and few tests leave every argument out. After a change that is meant:
 ``python -m tests.language.test_recorded_defaults`` writes the record anew.

@@ -17,7 +17,7 @@ from cgraph.kernels.views.kernel_calls import table
 from cgraph.record import Record, replace
 
 CLIPPED = 2  # time of a product that remains: rectangles are small, and weights do not follow one another
-LEAST_COLUMNS = 3  # of a rectangle in the mean: fewer pixels share no weights
+LEAST_COLUMNS = 3  # mean columns of a rectangle: fewer pixels load each weight for too few products
 
 
 class TapBand(Record):

@@ -149,9 +149,9 @@ class ConvShape(LayerShape):
     @property
     def unroll(self) -> int:
         """Input channels of one step."""
-        if self.is_plain or self.by_lanes:
-            return self.lanes if self.by_lanes else 1
-        return min(UNROLL, self.lanes)
+        if self.by_lanes:
+            return self.lanes
+        return 1 if self.is_plain else min(UNROLL, self.lanes)
 
     @cached_property
     def panel_blocks(self) -> tuple[tuple[int, ...], int]:
