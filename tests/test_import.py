@@ -11,8 +11,8 @@ import pytest
 
 import cgraph
 
-HEAVY = "numba scipy h5py onnx onnxruntime PIL matplotlib rich distributed torch".split()
-LATE = "numpy.ma numpy.random tempfile threadpoolctl cgraph.formats cgraph.view".split()  # each takes milliseconds
+HEAVY = "numba scipy h5py onnx onnxruntime PIL matplotlib rich distributed torch numpy.f2py numpy.testing".split()
+LATE = "numpy.ma numpy.random ssl tempfile threadpoolctl cgraph.formats cgraph.view".split()  # each takes milliseconds
 
 RUN = """
 import numpy as np, cgraph as cg, nn
@@ -20,6 +20,14 @@ x = cg.Var((2, 8), name="x")
 cg.compile(cg.relu(cg.exp(x) @ np.ones((8, 4), "float32")), x)(np.ones((2, 8), "float32"))
 net = nn.Sequential(nn.Input((3, 8, 8)), nn.Conv2d(3, 16, 3), nn.BatchNorm(16), nn.Activation("relu"), nn.MaxPool2d(2))
 nn.compile(nn.initialise(net, "zeros"), batch=1)(np.ones((1, 3, 8, 8), "float32"))
+"""
+
+TRACED = """
+import numpy as np, cgraph as cg
+x = np.ones((2, 8), "float32")
+cg.jit(lambda x: np.exp(x) @ np.ones((8, 4), "float32"))(x)
+cg.grad(lambda x: np.sum(np.tanh(x)))(x)
+cg.vmap(lambda x: np.sum(x * 2))(x)
 """
 
 
@@ -40,11 +48,12 @@ def test_an_import_loads_what_a_run_needs_and_nothing_heavy(package):
     assert loaded(f"import {package}", [*HEAVY, *LATE, "llvmlite"]) == "[]"
 
 
-def test_a_run_whose_kernels_are_in_the_cache_loads_no_more(tmp_path):
+@pytest.mark.parametrize("run", [RUN, TRACED], ids=["compile", "jit"])
+def test_a_run_whose_kernels_are_in_the_cache_loads_no_more(run, tmp_path):
     cache = {"XDG_CACHE_HOME": str(tmp_path)}
-    loaded(RUN, [], **cache)
+    loaded(run, [], **cache)
     emitters = [f"cgraph.kernels.llvm.{name}" for name in ("build", "compile", "pointwise", "conv")]
-    assert loaded(RUN, [*HEAVY, *LATE, *emitters], **cache) == "[]"
+    assert loaded(run, [*HEAVY, *LATE, *emitters], **cache) == "[]"
 
 
 def test_no_class_of_an_import_is_a_frozen_dataclass():

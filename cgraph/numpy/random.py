@@ -141,6 +141,8 @@ if not TYPE_CHECKING:
 
         AttributeError while a function is traced, where each call would get the same numbers, and for other names.
         """
+        if name.startswith("__"):  # names that Python looks up in any module
+            raise AttributeError(f"{__name__} has no attribute {name!r}")
         if TRACE.get() is None and hasattr(np.random, name):
             return getattr(np.random, name)
         method = f".{name}" if hasattr(RandomStream, name) else ""

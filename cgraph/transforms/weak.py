@@ -13,7 +13,7 @@ SAMPLES: dict[type, Any] = {bool: True, int: 0, float: 0.0, complex: 0j}
 """A number of each type, from which NumPy's rule computes the promoted dtype."""
 BY_KIND = {"b": bool, "i": int, "f": float, "c": complex}
 LOGIC = frozenset("bitwise_and bitwise_or bitwise_xor invert".split())
-UFUNCS = frozenset(name for name in dir(np) if isinstance(getattr(np, name), np.ufunc))
+UFUNCS = frozenset(name for name, x in vars(np).items() if isinstance(x, np.ufunc))
 SELECTING = frozenset(["where", "clip", "quantile", "percentile", "nanquantile", "nanpercentile", "trapezoid"])
 """Functions that are not ufuncs and promote their operands."""
 OPERANDS = frozenset("a_min a_max min max q dx".split())
