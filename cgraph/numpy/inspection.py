@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops.join import stack
@@ -104,6 +105,8 @@ def diag_indices_from(arr: Any) -> tuple[np.ndarray, ...]:
 def ix_(*args: Any) -> tuple[Node, ...]:
     """Return rows of indices, each along a different axis."""
     nodes = [as_node(x) for x in args]
+    if rest := [x for x in nodes if x.ndim != 1]:
+        raise ShapeError(f"{rest[0].name} {rest[0].spec} is not a row of indices. Use np.ravel(x)")
     return tuple(x.reshape([-1 if i == j else 1 for j in range(len(nodes))]) for i, x in enumerate(nodes))
 
 

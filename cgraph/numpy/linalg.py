@@ -8,8 +8,9 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
+from cgraph.numpy import products
 from cgraph.numpy.products import cross as any_cross
-from cgraph.numpy.products import matmul, outer, tensordot, vecdot
+from cgraph.numpy.products import matmul, tensordot, vecdot
 from cgraph.numpy.results import EighResult, EigResult, QRResult, SlogdetResult, SVDResult
 from cgraph.numpy.shapes import matrix_transpose
 from cgraph.numpy.table import of
@@ -283,6 +284,15 @@ def multi_dot(arrays: Sequence[Any]) -> Node:
         return nodes[i] if i == j else matmul(product(i, k), product(k + 1, j))
 
     return product(0, len(nodes) - 1)
+
+
+@of(np.linalg.outer)
+def outer(x1: Any, x2: Any, /) -> Node:
+    """Return the products of all pairs of elements of two rows."""
+    x, y = as_node(x1), as_node(x2)
+    if (x.ndim, y.ndim) != (1, 1):
+        raise ShapeError(f"{x.spec} and {y.spec} are not two rows; use np.outer, which takes all elements in order")
+    return products.outer(x, y)
 
 
 # -- norms ------------------------------------------------------------------------------------------------------------

@@ -40,10 +40,15 @@ def compress(x: Node, condition: Any, axis: int | None = None, out: Any = None) 
     return np.compress(condition, x, axis, out)
 
 
+def conj(x: Node) -> Any:
+    """Return the conjugate; a node of real numbers or bool itself, as NumPy's method does."""
+    return np.conj(x) if x.dtype.kind == "c" else x
+
+
 METHODS: dict[str, Any] = {
     name: getattr(np, name)
     for name in (
-        "all any argmax argmin argpartition argsort choose clip conj conjugate copy cumprod cumsum diagonal dot max "
+        "all any argmax argmin argpartition argsort choose clip copy cumprod cumsum diagonal dot max "
         "mean min prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
     ).split()
 }
@@ -57,7 +62,15 @@ def view(x: Node, dtype: Any = None) -> Node:
     return as_parts(x) if x.dtype.kind == "c" and real_dtype(x.dtype) == dtype else bitcast(x, dtype)
 
 
-METHODS |= {"astype": astype, "compress": compress, "flatten": np.ravel, "reshape": reshape, "view": view}
+METHODS |= {
+    "astype": astype,
+    "compress": compress,
+    "conj": conj,
+    "conjugate": conj,
+    "flatten": np.ravel,
+    "reshape": reshape,
+    "view": view,
+}
 
 NO_DATA = "a node holds no data; use x.eval().{}"
 CHANGES = "it changes its operand, and nodes do not change; use {}"

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy import reductions
 from cgraph.numpy.table import of
@@ -65,6 +66,8 @@ def nanvar(
     ddof = ddof if correction is None else correction
     if mean is not None and a.dtype.kind in "fc":  # NumPy subtracts it in place
         mean = as_node(mean).astype(a.dtype)
+        if np.broadcast_shapes(a.shape, mean.shape) != a.shape:
+            raise ShapeError(f"mean {mean.spec} does not broadcast to {a.spec}. Pass np.nanmean(a, keepdims=True)")
     variance = reductions.var(fill_nan(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
     if a.dtype.kind not in "fc":
         return variance

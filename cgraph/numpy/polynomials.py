@@ -50,21 +50,29 @@ def polysub(a1: Any, a2: Any) -> Node:
 
 def of_one_length(*xs: Any) -> list[Node]:
     """Return coefficients with zeros in front."""
-    nodes = [ravel(x) for x in xs]
+    nodes = [row_of(x) for x in xs]
     n = max(x.size for x in nodes)
     return [pad(x, (n - x.size, 0)) for x in nodes]
+
+
+def row_of(p: Any) -> Node:
+    """Return coefficients along one axis. ShapeError if they have several, which NumPy reads as rows of rows."""
+    p = as_node(p)
+    if p.ndim > 1:
+        raise ShapeError(f"a polynomial has one row of coefficients, not {p.spec}. Pass one row at a time")
+    return ravel(p)
 
 
 @of(np.polymul)
 def polymul(a1: Any, a2: Any) -> Node:
     """Return the product."""
-    return convolve(ravel(a1), ravel(a2))
+    return convolve(row_of(a1), row_of(a2))
 
 
 @of(np.polyder)
 def polyder(p: Any, m: int = 1) -> Node:
     """Return the m-th derivative."""
-    p = ravel(p)
+    p = row_of(p)
     for _ in range(m):
         p = p[:-1] * np.arange(p.size - 1, 0, -1)
     return p
@@ -73,7 +81,7 @@ def polyder(p: Any, m: int = 1) -> Node:
 @of(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
     """Return the m-th antiderivative, with constants k, 0 by default."""
-    p = ravel(p)
+    p = row_of(p)
     constants = np.zeros(m) if k is None else np.broadcast_to(np.asarray(k), (m,))
     for i in range(m):
         p = concat([p / np.arange(p.size, 0, -1), constants[i : i + 1]])
@@ -104,6 +112,8 @@ def polyfit(
     x, y = (v if v.dtype.kind in kinds else v.astype("float64") for v, kinds in ((x, "f"), (y, "fc")))
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
         raise ShapeError(f"positions {x.spec} and values {y.spec} differ in number; give one value for each position")
+    if not x.size:
+        raise ShapeError(f"positions {x.spec} are empty. Pass at least {deg + 1}, more than the degree")
     left, right = vander(x, deg + 1), y
     if w is not None:
         w = as_node(w)

@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 dot, inner, kron, vdot = of(np.dot)(dot), of(np.inner)(inner), of(np.kron)(kron), of(np.vdot)(vdot)
-matmul, outer = of(np.matmul, np.linalg.matmul)(matmul), of(np.outer, np.linalg.outer)(outer)
+matmul, outer = of(np.matmul, np.linalg.matmul)(matmul), of(np.outer)(outer)
 
 
 @of(np.tensordot, np.linalg.tensordot)

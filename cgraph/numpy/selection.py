@@ -167,13 +167,23 @@ def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | N
 @of(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect") -> Node:
     """Sort along an axis, which is more than NumPy promises."""
-    return sorting.sort(a, axis)
+    return sorting.sort(check_kth(a, kth, axis), axis)
 
 
 @of(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect") -> Node:
     """Return the indices that sort an axis, which is more than NumPy promises."""
-    return sorting.argsort(a, axis)
+    return sorting.argsort(check_kth(a, kth, axis), axis)
+
+
+def check_kth(a: Any, kth: Any, axis: int | None) -> Node:
+    """Return the operand. ShapeError if it has no element at a place of the sorted order that `kth` names."""
+    a = as_node(a)
+    n = a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
+    places = [] if isinstance(kth, Node) else np.ravel(kth).tolist()
+    if n and (outside := [k for k in places if not -n <= k < n]):
+        raise ShapeError(f"kth is {outside[0]}, but {a.spec} has {n} elements to sort. Pass a number below {n}")
+    return a
 
 
 @of(np.lexsort)

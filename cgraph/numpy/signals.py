@@ -142,6 +142,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
     """Return sums of products of one row with the other one, conjugate, at every shift: all, the middle, or whole
     overlaps."""
     a, v = as_node(a), conj(v)
+    if not (a.ndim and v.ndim):
+        raise ShapeError(f"two rows are correlated, not {a.spec} and {v.spec}. Use a * np.conj(v)")
     sums = sliding_products(v, flip(a), mode) if v.size > a.size else sliding_products(a, flip(v), mode)
     return flip(sums) if v.size > a.size else sums
 
@@ -262,7 +264,9 @@ def ramp(x: Node, axis: int, n: int, end: Any, which: int) -> Node:
 
 
 def statistic(x: Node, axis: int, mode: str, length: Any, which: int) -> Node:
-    """Return a statistic of the elements nearest to an edge."""
+    """Return a statistic of the elements nearest to an edge. ShapeError if there are none."""
+    if not x.shape[axis]:
+        raise ShapeError(f"axis {axis} of {x.spec} has no elements whose {mode} could be taken. Use mode='constant'")
     if length is not None:
         pair = np.broadcast_to(np.asarray(length), (x.ndim, 2))[axis]
         n = x.shape[axis]

@@ -92,6 +92,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if isinstance(bins, str):
         raise NoMeaningError(f"how many bins {bins!r} gives depends on values; use a number, as bins=10")
     if np.ndim(bins) > 0:
+        if np.ndim(bins) > 1:
+            raise ShapeError(f"edges of bins are one rising row, not {as_node(bins).spec}. Use np.ravel(bins)")
         return as_node(bins)
     kind = np.result_type(a.dtype, *(range or ()))
     kind = kind if kind.kind == "f" else np.result_type(kind, float)
@@ -145,7 +147,9 @@ def histogram2d(
     """Return the number of points in each cell of a grid, or the sum of their weights; and the edges along both
     axes.
     """
-    x, y = ravel(x), ravel(y)
+    x, y = as_node(x), as_node(y)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ShapeError(f"points are two rows of one length, not {x.spec} and {y.spec}. Use np.ravel of both")
     both = list(bins) if (isinstance(bins, Sequence) or np.ndim(bins) > 0) and len(bins) == 2 else [bins, bins]
     ranges = (None, None) if range is None else range
     xedges, yedges = (grid_edges(v, b, r) for v, b, r in zip((x, y), both, ranges))

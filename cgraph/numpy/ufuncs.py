@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import NoMeaningError
+from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy import reductions
 from cgraph.numpy.folds import by_halves, by_steps
@@ -74,6 +74,8 @@ def reduceat(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: int = 
     x = as_node(x)
     axis = axis_of(axis, x.ndim)
     places = np.asarray(indices).tolist()
+    if outside := [i for i in places if not 0 <= i < x.shape[axis]]:
+        raise ShapeError(f"index {outside[0]} is outside axis {axis} of {x.spec}. Pass indices below {x.shape[axis]}")
     parts = []
     for first, last in zip(places, [*places[1:], x.shape[axis]]):
         part = x[(*[slice(None)] * axis, slice(first, last if last > first else first + 1))]
