@@ -46,8 +46,8 @@ class Array:
                 compute(self)
 
     def settle(self, value: np.ndarray) -> None:
-        """Take this value and drop the node."""
-        self._node, self._value, self._count = None, value, 1
+        """Take this value and drop the node. A NumPy scalar becomes an array of rank 0, which can be exported."""
+        self._node, self._value, self._count = None, np.asarray(value), 1
 
     @property
     def is_lazy(self) -> bool:

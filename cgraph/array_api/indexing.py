@@ -54,7 +54,7 @@ def is_other_kind(value: Any) -> bool:
 
 
 def replace_item(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
-    copy = np.array(x)  # also of a value of rank 0, which is a NumPy scalar
+    copy = np.array(x)
     copy[key] = value
     return copy
 

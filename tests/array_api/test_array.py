@@ -113,9 +113,10 @@ def test_dlpack_goes_both_ways_and_never_gives_away_what_may_not_be_written():
     {"dl_device": (1, 0)}, {"dl_device": (2, 0)}, {"stream": 1}, {"max_version": (1, 0), "copy": True}, {},
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("computed", [True, False])
-def test_an_export_has_each_option_as_numpy_has_it(computed, options):
+@pytest.mark.parametrize("make", [ramp, lambda: xp.sum(ramp()), lambda: ramp()[2], lambda: xp.exp(ramp()[:0])])
+def test_an_export_has_each_option_as_numpy_has_it(make, computed, options):
     """The kind of capsule or of error is NumPy's, and bytes are shared where NumPy shares them."""
-    x = ramp()
+    x = make()
     if computed:
         x.value  # noqa: B018 - computes it
 
