@@ -158,7 +158,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Node:
     x = as_node(x)
     if x.ndim != 1:
         raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; the powers are of a vector; use np.ravel(x)")
-    n = x.size if N is None else N
+    n = x.size if N is None else check_count(N, "N")
     x = x.astype(np.promote_types(x.dtype, int))
     exponents = np.arange(n) if increasing else np.arange(n)[::-1]
     return power(expand_dims(x, 1), exponents.astype(x.dtype))
@@ -183,6 +183,13 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 # -- evenly spaced ----------------------------------------------------------------------------------------------------
 
 
+def check_count(n: int, name: str, least: int = 0) -> int:
+    """Return a count. ShapeError if it is smaller than `least`."""
+    if n < least:
+        raise ShapeError(f"{name} is {n}. Pass at least {least}")
+    return n
+
+
 @of(np.linspace)
 def linspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0
@@ -192,7 +199,7 @@ def linspace(
         *(x if isinstance(x, int | float | complex) else as_node(x).dtype for x in (start, stop)), float(num)
     )
     start, stop = (x.astype(kind) for x in unify(start, stop, dtype=kind))
-    parts = num - 1 if endpoint else num
+    parts = check_count(num, "num") - 1 if endpoint else check_count(num, "num")
     step = (stop - start) / parts if parts > 0 else (stop - start) * np.nan
     places = np.arange(num, dtype=kind).reshape(-1, *[1] * start.ndim)
     values = start + (places * step if parts > 0 else places * (stop - start))

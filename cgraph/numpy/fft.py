@@ -63,14 +63,14 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 def fftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
     """Return the transform along axes, all by default."""
     a = as_node(a)
-    return transform(a, *lengths_of(a, s, axes), False, norm)
+    return along_axes(a, *lengths_of(a, s, axes), False, norm)
 
 
 @of(np.fft.ifftn)
 def ifftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
     """Return the inverse transform along axes, all by default."""
     a = as_node(a)
-    return transform(a, *lengths_of(a, s, axes), True, norm)
+    return along_axes(a, *lengths_of(a, s, axes), True, norm)
 
 
 @of(np.fft.rfftn)
@@ -78,7 +78,7 @@ def rfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None)
     """Return the transform of real numbers along axes, half of it along the last one."""
     a = as_node(a)
     (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
-    return transform(half_spectrum(a, last, axis, norm), lengths, others, False, norm)
+    return along_axes(half_spectrum(a, last, axis, norm), lengths, others, False, norm)
 
 
 @of(np.fft.irfftn)
@@ -86,7 +86,7 @@ def irfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None
     """Return the inverse of `rfftn`; ``2 * (m - 1)`` numbers along the last axis by default."""
     a = as_node(a)
     (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
-    return from_half_spectrum(transform(a, lengths, others, True, norm), last, axis, norm)
+    return from_half_spectrum(along_axes(a, lengths[::-1], others[::-1], True, norm), last, axis, norm)
 
 
 @of(np.fft.fft2)
@@ -122,7 +122,24 @@ def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[
         raise ShapeError(
             f"{len(lengths)} lengths for {len(axes)} axes of {a.name} {a.spec}; give as many of each, at least one"
         )
-    return [a.shape[axis_of(i, a.ndim)] if n == -1 else n for n, i in zip(lengths, axes)], list(axes)
+    own = [a.shape[axis_of(i, a.ndim)] for i in axes]
+    if s is None and is_repeated(a, axes):  # a transform may change the length that the next one finds
+        lengths = [*own[:-1], None]
+    return [m if n == -1 else n for n, m in zip(lengths, own)], list(axes)
+
+
+def is_repeated(a: Node, axes: Axes) -> bool:
+    """Return True if one axis is named twice."""
+    return axes is not None and len({axis_of(i, a.ndim) for i in axes}) < len(axes)
+
+
+def along_axes(a: Node, lengths: list[int | None], axes: list[int], inverse: bool, norm: str | None) -> Node:
+    """Return the transform along axes, the last one first; an axis that is named twice is transformed twice."""
+    if not is_repeated(a, axes):
+        return transform(a, lengths, axes, inverse, norm)
+    for n, axis in zip(lengths[::-1], axes[::-1]):
+        a = transform(a, [n], [axis], inverse, norm)
+    return a
 
 
 @of(np.fft.fftshift)

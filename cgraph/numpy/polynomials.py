@@ -9,7 +9,7 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.numpy.creation import vander
+from cgraph.numpy.creation import check_count, vander
 from cgraph.numpy.linalg import lstsq
 from cgraph.numpy.signals import convolve
 from cgraph.numpy.table import of
@@ -73,7 +73,7 @@ def polymul(a1: Any, a2: Any) -> Node:
 def polyder(p: Any, m: int = 1) -> Node:
     """Return the m-th derivative."""
     p = row_of(p)
-    for _ in range(m):
+    for _ in range(check_count(m, "m")):
         p = p[:-1] * np.arange(p.size - 1, 0, -1)
     return p
 
@@ -82,7 +82,7 @@ def polyder(p: Any, m: int = 1) -> Node:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
     """Return the m-th antiderivative, with constants k, 0 by default."""
     p = row_of(p)
-    constants = np.zeros(m) if k is None else np.broadcast_to(np.asarray(k), (m,))
+    constants = np.zeros(check_count(m, "m")) if k is None else np.broadcast_to(np.asarray(k), (m,))
     for i in range(m):
         p = concat([p / np.arange(p.size, 0, -1), constants[i : i + 1]])
     return p
@@ -114,7 +114,7 @@ def polyfit(
         raise ShapeError(f"positions {x.spec} and values {y.spec} differ in number; give one value for each position")
     if not x.size:
         raise ShapeError(f"positions {x.spec} are empty. Pass at least {deg + 1}, more than the degree")
-    left, right = vander(x, deg + 1), y
+    left, right = vander(x, check_count(deg, "deg") + 1), y
     if w is not None:
         w = as_node(w)
         left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)

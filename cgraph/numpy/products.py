@@ -104,6 +104,8 @@ def with_letters(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
 def letters(axes: Any) -> str:
     """Return letters in the order of numbers, so that sorting them sorts the numbers."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    if outside := [a for a in axes if a is not Ellipsis and not 0 <= a < len(alphabet)]:
+        raise ShapeError(f"{outside[0]} does not name an axis. Use numbers from 0 to {len(alphabet) - 1}")
     return "".join("..." if a is Ellipsis else alphabet[a] for a in axes)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import DTypeError, NoMeaningError
+from cgraph.errors import DTypeError, NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum, rint
@@ -103,7 +103,7 @@ def percentile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
     """Return the `quantile` of q / 100."""
-    return quantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
+    return quantile(a, shares(q, as_node(a).dtype, 100) / 100, axis, overwrite_input, method, keepdims)
 
 
 @of(np.nanmedian)
@@ -142,16 +142,19 @@ def nanpercentile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
     """Return the `nanquantile` of q / 100."""
-    return nanquantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
+    return nanquantile(a, shares(q, as_node(a).dtype, 100) / 100, axis, overwrite_input, method, keepdims)
 
 
 # -- position of a quantile --------------------------------------------------------------------------------------------
 
 
-def shares(q: Any, dtype: np.dtype) -> Any:
-    """Return q as an array or the node that it is; a Python number takes the operand's float dtype, as in NumPy."""
+def shares(q: Any, dtype: np.dtype, most: int = 1) -> Any:
+    """Return q as an array or the node that it is; a Python number takes the operand's float dtype, as in NumPy.
+    ShapeError for constants outside 0 to `most`."""
     if isinstance(q, Node):
         return q
+    if not ((np.asarray(q) >= 0) & (np.asarray(q) <= most)).all():
+        raise ShapeError(f"q is {q!r:.60}. Pass numbers from 0 to {most}")
     weak = type(q) in (int, float) and dtype.kind == "f"
     return np.asarray(q, dtype if weak else None)
 

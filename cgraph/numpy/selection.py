@@ -269,10 +269,18 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 # -- one position for several -----------------------------------------------------------------------------------------
 
 
+def lengths_of(shape: Any) -> tuple[int, ...]:
+    """Return the lengths of axes. ShapeError if one is negative."""
+    lengths = tuple(np.atleast_1d(shape).tolist())
+    if min(lengths, default=0) < 0:
+        raise ShapeError(f"a shape has no negative lengths, not {lengths}. Pass at least 0 for each axis")
+    return lengths
+
+
 @of(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...]:
     """Return one position along each axis, from positions among all elements."""
-    lengths = tuple(np.atleast_1d(shape).tolist())
+    lengths = lengths_of(shape)
     left, parts = positions(indices).astype("int64"), []
     for n in lengths[::-1] if order == "C" else lengths:
         parts.append(left % n)
@@ -285,7 +293,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     """Return indices among all elements, from one along each axis; indices outside an axis are errors when they are
     used.
     """
-    lengths = tuple(np.atleast_1d(dims).tolist())
+    lengths = lengths_of(dims)
     modes = (mode,) * len(lengths) if isinstance(mode, str) else tuple(mode)
     parts = [positions(inside(i, n, m)).astype("int64") for i, n, m in zip(multi_index, lengths, modes)]
     if order == "F":

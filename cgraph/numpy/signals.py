@@ -7,7 +7,7 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.numpy.creation import linspace
+from cgraph.numpy.creation import check_count, linspace
 from cgraph.numpy.quantiles import median
 from cgraph.numpy.reductions import cumsum, max, mean, min, sum
 from cgraph.numpy.table import of
@@ -42,7 +42,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     ends = [v if v is None else beside(as_node(v), a, axis) for v in (prepend, append)]
     parts = [v for v in (ends[0], a, ends[1]) if v is not None]
     a = concat(parts, axis) if len(parts) > 1 else a
-    for _ in range(n):
+    for _ in range(check_count(n, "n")):
         late, early = a[along(axis, slice(1, None))], a[along(axis, slice(None, -1))]
         a = not_equal(late, early) if a.dtype.kind == "b" else late - early
     return a
@@ -269,6 +269,7 @@ def statistic(x: Node, axis: int, mode: str, length: Any, which: int) -> Node:
         raise ShapeError(f"axis {axis} of {x.spec} has no elements whose {mode} could be taken. Use mode='constant'")
     if length is not None:
         pair = np.broadcast_to(np.asarray(length), (x.ndim, 2))[axis]
+        check_count(pair[which], "stat_length", 1)
         n = x.shape[axis]
         k = int(pair[which]) if pair[which] < n else n
         x = x[along(axis, slice(0, k) if which == 0 else slice(n - k, n))]

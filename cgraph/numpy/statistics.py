@@ -7,7 +7,7 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.numpy.creation import linspace, zeros
+from cgraph.numpy.creation import check_count, linspace, zeros
 from cgraph.numpy.reductions import average, sum
 from cgraph.numpy.table import of
 from cgraph.ops.compare import equal, where
@@ -41,7 +41,7 @@ def cov(
         y = as_node(y)
         x = concat([x, variables(y, rowvar or (y.ndim == 2 and y.shape[0] == 1), kind)], 0)
     ddof = (0 if bias else 1) if ddof is None else ddof
-    factors = [as_node(w) for w in (fweights, aweights) if w is not None]
+    factors = [weights_of(w, x) for w in (fweights, aweights) if w is not None]
     weights = factors[0] if len(factors) == 1 else factors[0] * factors[1] if factors else None
     mean, total = average(x, axis=1, weights=weights, returned=True)
     total = total[0]
@@ -57,6 +57,17 @@ def cov(
     turned = (x if weights is None else x * weights.astype(kind)).T
     covariances = matmul(x, conj(turned)) / where(left > 0, left, 0.0).astype(kind)
     return covariances.squeeze()
+
+
+def weights_of(weights: Any, x: Node) -> Node:
+    """Return the weights of observations. ShapeError unless there is one for each; constant ones may not be
+    negative."""
+    node = as_node(weights)
+    if node.shape != x.shape[1:]:
+        raise ShapeError(f"weights {node.spec} are not one for each of {x.shape[1]} observations. Pass as many")
+    if not isinstance(weights, Node) and (np.asarray(weights) < 0).any():
+        raise ShapeError(f"weights {weights!r:.60} are negative. Pass numbers of at least 0")
+    return node
 
 
 def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
@@ -94,10 +105,15 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     if np.ndim(bins) > 0:
         if np.ndim(bins) > 1:
             raise ShapeError(f"edges of bins are one rising row, not {as_node(bins).spec}. Use np.ravel(bins)")
+        if not isinstance(bins, Node) and (np.diff(bins) < 0).any():
+            raise ShapeError(f"edges {bins!r:.60} of bins do not rise. Use np.sort(bins)")
         return as_node(bins)
+    check_count(bins, "bins", 1)
     kind = np.result_type(a.dtype, *(range or ()))
     kind = kind if kind.kind == "f" else np.result_type(kind, float)
     if range is not None:
+        if not -np.inf < range[0] <= range[1] < np.inf:
+            raise ShapeError(f"range is {range}. Pass two finite numbers, the smaller one first")
         low, high = (as_node(float(r)) for r in range)
     elif a.size == 0:
         low, high = as_node(0.0), as_node(1.0)

@@ -1,10 +1,11 @@
-"""Every call of the table with operands of other dtypes and shapes: what NumPy gives, or a refusal of what it refuses.
+"""Every call of the table with other operands and other numbers: what NumPy gives, or a refusal of what it refuses.
 
 `EXCEPTIONS` lists the calls that differ, with reasons.
 """
 
+import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -106,3 +107,44 @@ def test_other_operands_give_what_numpy_gives(way):
             wrong.append(f"{call}: {outcome}")
     assert not wrong, "\n".join(wrong)
     assert same > 470
+
+
+def others(value: object) -> list[object]:
+    """Return other values of an option."""
+    if isinstance(value, bool):
+        return [not value]
+    return (
+        [value + 1, -value - 1] if isinstance(value, int) else [-value, 2 * value] if isinstance(value, float) else []
+    )
+
+
+def with_other_numbers(call: str) -> Iterator[str]:
+    """Return a call with each of its numbers and bools replaced in turn."""
+    tree = ast.parse(call, mode="eval")
+    for x in [x for x in ast.walk(tree) if isinstance(x, ast.Constant)]:
+        own = x.value
+        for x.value in others(own):
+            yield ast.unparse(tree)
+        x.value = own
+
+
+OTHER_NUMBERS = [
+    ("different", r"np.reciprocal\(i", "a division by 0"),
+    ("accepted", r"np.nanarg|np.ravel_multi_index\(\(i %", "NumPy's refusal depends on values"),
+    ("refused", r"reshape\([^)]*-|shape=\(-", "NumPy takes any negative length for an unknown one"),
+    ("refused", r"edge_order=-|ifftshift\(.*axes", "a mistake that NumPy does not see"),
+    ("refused", r"ravel_multi_index\(.*-", "a negative length"),
+]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_other_numbers_give_what_numpy_gives(part):
+    arrays = operands()
+    nodes = {name: cg.Var(x.shape, x.dtype, name).assign(x) for name, x in arrays.items()}
+    wrong = []
+    for call in dict.fromkeys(x for own in CALLS[part::4] for x in with_other_numbers(own)):
+        outcome = outcome_of(call, arrays, nodes)
+        is_listed = any(outcome == kind and re.search(calls, call) for kind, calls, _ in OTHER_NUMBERS)
+        if outcome not in ("same", "both refused") and not is_listed:
+            wrong.append(f"{call}: {outcome}")
+    assert not wrong, "\n".join(wrong)
