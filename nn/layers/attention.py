@@ -58,6 +58,8 @@ class MultiHeadAttention(Layer):
 
     def __post_init__(self) -> None:
         n, heads = self.features, self.key_heads or self.heads
+        if self.heads < 1 or heads < 1:
+            raise ShapeError(f"heads is {self.heads} and key_heads {self.key_heads}. Pass at least 1 of each.")
         if n % self.heads:
             raise ShapeError(f"features {n} is not a multiple of heads {self.heads}. Change either.")
         if self.heads % heads:

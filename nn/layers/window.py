@@ -1,6 +1,8 @@
 """Sizes and padding of windows, converted to the form of the ops."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from cgraph import ShapeError
 
@@ -9,8 +11,10 @@ Pad = str | int | Sequence[int]
 
 
 def sizes(value: Sizes, axes: int) -> tuple[int, ...]:
-    """Return one size per axis. ShapeError for a wrong number of sizes."""
-    per_axis = (value,) * axes if isinstance(value, int) else tuple(value)
+    """Return one size per axis. ShapeError for a wrong number of sizes, or what is not an integer."""
+    if not isinstance(value, int | np.integer | Iterable):
+        raise ShapeError(f"{value!r:.60} is not a size. Pass an integer, or one per axis.")
+    per_axis = tuple(value) if isinstance(value, Iterable) else (int(value),) * axes
     if len(per_axis) != axes:
         raise ShapeError(f"{list(per_axis)} are {len(per_axis)} sizes for {axes} axes. Pass one size, or one per axis.")
     return per_axis
@@ -33,7 +37,7 @@ def pads(
         return tuple(n // 2 for n in both) + tuple(n - n // 2 for n in both)
     if isinstance(pad, str):
         raise ShapeError(f"pad is {pad!r}. Use 'same', 'valid' or numbers.")
-    if not isinstance(pad, int) and len(pad) == 2 * axes:
+    if isinstance(pad, Iterable) and len(tuple(pad)) == 2 * axes:
         return tuple(pad)
     return sizes(pad, axes) * 2
 
