@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np  # its `random` is imported on first use, so annotations quote it
 
-from cgraph import Record
+from cgraph import InputError, Record
 
 
 class Initialiser(Record):
@@ -79,6 +79,8 @@ class Scaled(Initialiser):
 
     def __call__(self, shape, rng):
         fan_in, fan_out = fans(shape)
+        if self.fan not in ("in", "out", "mean") or not self.gain >= 0:
+            raise InputError(f"fan is {self.fan!r} and gain {self.gain}. Use 'in', 'out' or 'mean', and at least 0.")
         fan = {"in": fan_in, "out": fan_out, "mean": (fan_in + fan_out) / 2}[self.fan]
         deviation = sqrt(self.gain / max(fan, 1))
         if self.normal:

@@ -51,7 +51,11 @@ def jit(
         GraphError: an unknown option; while tracing, an operation that needs a value, which is not known yet
         ArgumentError: an argument is neither an array nor named as static
     """
-    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    numbers = tuple(static_argnums) if isinstance(static_argnums, Iterable) else (static_argnums,)
+    if not all(isinstance(i, int) for i in numbers):
+        raise ArgumentError(
+            f"static_argnums is {static_argnums!r:.60}. Pass positions of arguments, such as 0 or (0, 2)"
+        )
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if f is None:
         return lambda function: CompiledFunction(function, numbers, names, dict(options))

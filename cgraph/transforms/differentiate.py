@@ -1,6 +1,6 @@
 """grad and value_and_grad of Python functions over trees of arrays."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -118,7 +118,7 @@ def variable_of(x: Any, i: int) -> Node:
 
 def argument_numbers(argnums: int | Sequence[int]) -> tuple[int, ...]:
     """Return the positions of arguments that `argnums` names. ArgumentError if it names none."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     if not numbers or not all(isinstance(i, int) for i in numbers):
         raise ArgumentError(f"argnums={argnums!r:.60} names no argument; pass a position such as 0, or several")
     return numbers
