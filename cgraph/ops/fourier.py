@@ -14,7 +14,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.fourier.calls import FourierJob, fourier_job
+from cgraph.kernels.fourier.calls import FourierJob, fourier_job, real_job
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.complex import conj, real
@@ -97,7 +97,7 @@ class Fourier(Transform):
         part = code_of(real_dtype(x.dtype))
         scales = [scale_of(self.norm, self.inverse, x.shape[axis]) for axis in self.axes]
         return [
-            fourier_job(target, part, x.shape, axis, inverse=self.inverse, scale=scale)
+            fourier_job(target, part, x.shape, axis, self.inverse, scale)
             for axis, scale in zip(self.axes, scales)
         ]
 
@@ -123,7 +123,7 @@ class RealFourier(Transform):
 
     def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
         scale = scale_of(self.norm, False, x.shape[self.axis])
-        return [fourier_job(target, code_of(x.dtype), x.shape, self.axis, "real", "half", scale=scale)]
+        return [real_job(target, code_of(x.dtype), x.shape, self.axis, False, scale)]
 
     def grad(self, node, g):
         whole = fit_length(g, self.axis, node.operands[0].shape[self.axis])
@@ -153,7 +153,7 @@ class InverseRealFourier(Transform):
 
     def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
         y, scale = self.infer(x), scale_of(self.norm, True, self.n)
-        return [fourier_job(target, code_of(y.dtype), y.shape, self.axis, "half", "real", True, scale)]
+        return [real_job(target, code_of(y.dtype), y.shape, self.axis, True, scale)]
 
     def grad(self, node, g):
         half = conj(apply(RealFourier(self.axis, REVERSED[self.norm]), g))

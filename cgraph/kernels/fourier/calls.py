@@ -29,7 +29,7 @@ class FourierJob(Record, eq=False):
         lines: how many there are
         n: points of the transform
         lanes: lines at a time, 0 for one
-        reads, writes: ``complex``, ``real``, or ``half``, the first half of a spectrum
+        reads, writes: see the signature
         scale: factor of all results
     """
 
@@ -84,10 +84,11 @@ class FourierJob(Record, eq=False):
         chirp, spectrum = chirp_tables(self.n, self.part) if self.by_chirp else (None, None)
         call = LINES.call(
             (self.part, self.lanes, self.reads, self.writes, self.by_chirp), self.tasks,
-            out=lines[0].at, x=lines[1].at, n=self.n, kept=out.shape[self.axis],
+            out=lines[0].at, x=lines[1].at, n=self.n, kept=self.n if self.writes == "pairs" else out.shape[self.axis],
             x_n=x.strides[self.axis], out_n=out.strides[self.axis], inverse=int(self.inverse), scale=self.scale,
             size=self.size, roots=Pointer(roots_of(self.size, self.part)),
             chirp=None if chirp is None else Pointer(chirp), spectrum=None if spectrum is None else Pointer(spectrum),
+            turns=Pointer(roots_of(2 * self.n, self.part)) if "packed" in (self.reads, self.writes) else None,
             lines=self.lines, each=self.each, scratch=scratch_pointer(workspace, self.nbytes), room=self.room,
             stages=len(steps), radices=steps, rank=rank, axes=outer_table(lines, rank),
         )  # fmt: skip
@@ -95,19 +96,32 @@ class FourierJob(Record, eq=False):
 
 
 def fourier_job(
-    target: Target,
-    part: str,
-    shape: tuple[int, ...],
-    axis: int,
-    reads: str = "complex",
-    writes: str = "complex",
-    inverse: bool = False,
-    scale: float = 1.0,
+    target: Target, part: str, shape: tuple[int, ...], axis: int, inverse: bool = False, scale: float = 1.0
 ) -> FourierJob:
-    """Return the transform of as many points as `shape` has along an axis, which are those of the longer side."""
-    n, lines = shape[axis], prod(shape) // shape[axis]
-    lanes = target.lanes_of(part) if lines > 1 and n <= VECTOR_POINTS else 0
-    return FourierJob(axis, part, lines, n, 0 if lanes == 1 else lanes, reads, writes, inverse, scale)
+    """Return the transform of complex numbers."""
+    lanes, lines = lanes_for(target, part, shape, axis)
+    return FourierJob(axis, part, lines, shape[axis], lanes, "complex", "complex", inverse, scale)
+
+
+def real_job(
+    target: Target, part: str, shape: tuple[int, ...], axis: int, inverse: bool = False, scale: float = 1.0
+) -> FourierJob:
+    """Return the transform of real numbers of this shape to the first half of their spectra, or its inverse.
+
+    Real numbers of an even count are transformed as half as many complex ones.
+    """
+    (lanes, lines), n = lanes_for(target, part, shape, axis), shape[axis]
+    if n % 2:
+        sides = ("half", "real") if inverse else ("real", "half")
+        return FourierJob(axis, part, lines, n, lanes, *sides, inverse, scale)
+    sides = ("packed", "pairs") if inverse else ("pairs", "packed")
+    return FourierJob(axis, part, lines, n // 2, lanes, *sides, inverse, 2 * scale if inverse else scale)
+
+
+def lanes_for(target: Target, part: str, shape: tuple[int, ...], axis: int) -> tuple[int, int]:
+    """Return how many lines are transformed at a time, 0 for one, and how many there are."""
+    lines, lanes = prod(shape) // shape[axis], target.lanes_of(part)
+    return (lanes if lanes > 1 and lines > 1 and shape[axis] <= VECTOR_POINTS else 0), lines
 
 
 def radices_of(n: int) -> list[int]:

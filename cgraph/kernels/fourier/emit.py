@@ -119,9 +119,7 @@ class LineGroup(Record):
         self.passes()
         scale = k.cast(a.scale, self.dtype)
         with k.loop(0, a.kept) as j:
-            z = self.buffers.load(self.buffers.full_at(j))
-            if by_chirp:
-                z = times((z[1], z[0]), self.table(a.chirp, j))
+            z = self.unpacked(by_chirp, j) if writes == "packed" else self.result(by_chirp, j)
             re, im = exchange(k, inverse, z)
             self.write(writes, j, (re * scale, im * scale))
 
@@ -135,14 +133,44 @@ class LineGroup(Record):
 
     # -- reading and writing --------------------------------------------------------------------------------------
     def read(self, what: str, j: Val) -> Number:
-        """Return number j of each line; the second half of a spectrum is the conjugate of the first."""
-        k, n = self.k, self.args.n
+        """Return point j of each line's transform, as `what` says how x stores them."""
+        if what == "pairs":
+            return self.gather("real", j * 2)[0], self.gather("real", j * 2 + 1)[0]
         if what == "half":
-            re, im = self.gather("complex", k.smaller(j, n - j))
-            is_real = (j == 0) | (j * 2 == n)
-            im = k.select(is_real, k.val(0.0, self.dtype, self.lanes), im)
-            return re, k.select(j * 2 > n, -im, im)
-        return self.gather(what, j)
+            return self.mirrored(j)
+        return self.packed(j) if what == "packed" else self.gather(what, j)
+
+    def mirrored(self, j: Val) -> Number:
+        """Return number j of spectra whose second half is the conjugate of the first."""
+        k, n = self.k, self.args.n
+        re, im = self.gather("complex", k.smaller(j, n - j))
+        im = k.select((j == 0) | (j * 2 == n), k.val(0.0, self.dtype, self.lanes), im)
+        return re, k.select(j * 2 > n, -im, im)
+
+    def packed(self, j: Val) -> Number:
+        """Return number j of the spectrum of pairs: of 2 n real numbers, the even ones are real parts, the odd ones
+        imaginary.
+        """
+        k, n = self.k, self.args.n
+        (re, im), (other_re, other_im) = self.gather("complex", j), self.gather("complex", n - j)
+        zero = k.val(0.0, self.dtype, self.lanes)
+        im, other_im = k.select(j == 0, zero, im), k.select(j == 0, zero, other_im)
+        even, odd = halves((re, im), (other_re, -other_im))
+        root = self.table(self.args.turns, j)
+        re, im = times(odd, (root[0], -root[1]))
+        return plus(even, (-im, re))
+
+    def result(self, by_chirp: bool, j: Val) -> Number:
+        """Return number j of the transform, as it is after the last pass."""
+        z = self.buffers.load(self.buffers.full_at(j))
+        return times((z[1], z[0]), self.table(self.args.chirp, j)) if by_chirp else z
+
+    def unpacked(self, by_chirp: bool, j: Val) -> Number:
+        """Return number j of the first half of the spectrum of 2 n real numbers, from the spectrum of pairs."""
+        n = self.args.n
+        re, im = self.result(by_chirp, (n - j) % n)
+        even, odd = halves(self.result(by_chirp, j % n), (re, -im))
+        return plus(even, times(turned(odd), self.table(self.args.turns, j)))
 
     def gather(self, what: str, j: Val) -> Number:
         """Return number j as it is stored, complex or real."""
@@ -168,7 +196,11 @@ class LineGroup(Record):
         return vector
 
     def write(self, what: str, j: Val, z: Number) -> None:
-        """Write number j of each line, complex or real."""
+        """Write number j of each line, as `what` says how the output stores them."""
+        if what == "pairs":
+            self.write("real", j * 2, (z[0], z[0]))
+            self.write("real", j * 2 + 1, (z[1], z[1]))
+            return
         k, offset = self.k, j * self.args.out_n
         lines = [k.pointer(address + offset, self.dtype) for address in self.out]
         if not self.lanes:
@@ -260,6 +292,11 @@ def minus(x: Number, y: Number) -> Number:
 
 def scaled(x: Number, factor: float) -> Number:
     return x[0] * factor, x[1] * factor
+
+
+def halves(x: Number, y: Number) -> tuple[Number, Number]:
+    """Return half of the sum and of the difference."""
+    return scaled(plus(x, y), 0.5), scaled(minus(x, y), 0.5)
 
 
 def turned(x: Number) -> Number:
