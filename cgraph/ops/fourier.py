@@ -96,10 +96,7 @@ class Fourier(Transform):
     def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
         part = code_of(real_dtype(x.dtype))
         scales = [scale_of(self.norm, self.inverse, x.shape[axis]) for axis in self.axes]
-        return [
-            fourier_job(target, part, x.shape, axis, self.inverse, scale)
-            for axis, scale in zip(self.axes, scales)
-        ]
+        return [fourier_job(target, part, x.shape, axis, self.inverse, scale) for axis, scale in zip(self.axes, scales)]
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return replace(super().work(target, *specs), overwrites=(0,))

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.kernels.fourier.signature import LINES
 from cgraph.kernels.kernel import Call, Pointer, View, scratch_pointer
 from cgraph.kernels.move.calls import memory_order
-from cgraph.kernels.target import Target
+from cgraph.kernels.target import Target, code_generation
 from cgraph.kernels.views.layout import outer_table, without
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
@@ -16,7 +16,8 @@ from cgraph.system.alignment import aligned
 RADICES = (4, 2, 3, 5)  # each has code of its own; other prime factors have a loop
 LARGEST_FACTOR = 31  # transforms of lengths with larger prime factors take a chirp
 MOST_GROUPS = 16  # tasks; each has scratch
-MOST_SCRATCH = 8 << 20  # bytes of all tasks, unless one needs more
+GROUP_POINTS = 1 << 14  # of a task, at least
+SHARE = 4  # the scratch of several tasks has at most 1 / SHARE of the array's bytes
 VECTOR_POINTS = 1 << 14  # longer lines are transformed one at a time
 TABLES = 32  # lengths whose tables are kept
 
@@ -26,18 +27,20 @@ class FourierJob(Record, eq=False):
 
     Fields
         part: dtype of real and imaginary parts
-        lines: how many there are
         n: points of the transform
+        lines: how many there are
         lanes: lines at a time, 0 for one
+        most_groups: tasks, at most
         reads, writes: see the signature
         scale: factor of all results
     """
 
     axis: int
     part: str
-    lines: int
     n: int
+    lines: int
     lanes: int
+    most_groups: int
     reads: str
     writes: str
     inverse: bool
@@ -61,7 +64,9 @@ class FourierJob(Record, eq=False):
     @property
     def each(self) -> int:
         """Lines of a task."""
-        groups = max(1, min(MOST_GROUPS, MOST_SCRATCH // self.room))
+        points = self.lines * self.n
+        share = points * 2 * int(self.part[1:]) // SHARE // self.room
+        groups = max(1, min(self.most_groups, points // GROUP_POINTS, share))
         together = max(self.lanes, 1)
         return -(-self.lines // (groups * together)) * together
 
@@ -99,8 +104,8 @@ def fourier_job(
     target: Target, part: str, shape: tuple[int, ...], axis: int, inverse: bool = False, scale: float = 1.0
 ) -> FourierJob:
     """Return the transform of complex numbers."""
-    lanes, lines = lanes_for(target, part, shape, axis)
-    return FourierJob(axis, part, lines, shape[axis], lanes, "complex", "complex", inverse, scale)
+    cut = cut_lines(target, part, shape, axis)
+    return FourierJob(axis, part, shape[axis], *cut, "complex", "complex", inverse, scale)
 
 
 def real_job(
@@ -110,18 +115,19 @@ def real_job(
 
     Real numbers of an even count are transformed as half as many complex ones.
     """
-    (lanes, lines), n = lanes_for(target, part, shape, axis), shape[axis]
+    cut, n = cut_lines(target, part, shape, axis), shape[axis]
     if n % 2:
         sides = ("half", "real") if inverse else ("real", "half")
-        return FourierJob(axis, part, lines, n, lanes, *sides, inverse, scale)
+        return FourierJob(axis, part, n, *cut, *sides, inverse, scale)
     sides = ("packed", "pairs") if inverse else ("pairs", "packed")
-    return FourierJob(axis, part, lines, n // 2, lanes, *sides, inverse, 2 * scale if inverse else scale)
+    return FourierJob(axis, part, n // 2, *cut, *sides, inverse, 2 * scale if inverse else scale)
 
 
-def lanes_for(target: Target, part: str, shape: tuple[int, ...], axis: int) -> tuple[int, int]:
-    """Return how many lines are transformed at a time, 0 for one, and how many there are."""
+def cut_lines(target: Target, part: str, shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
+    """Return the number of lines, how many are transformed at a time, 0 for one, and the maximum number of tasks."""
     lines, lanes = prod(shape) // shape[axis], target.lanes_of(part)
-    return (lanes if lanes > 1 and lines > 1 and shape[axis] <= VECTOR_POINTS else 0), lines
+    at_a_time = lanes if lanes > 1 and lines > 1 and shape[axis] <= VECTOR_POINTS else 0
+    return lines, at_a_time, MOST_GROUPS if code_generation(target).jit else 1  # exported code runs on one thread
 
 
 def radices_of(n: int) -> list[int]:

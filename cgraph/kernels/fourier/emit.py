@@ -27,14 +27,14 @@ def lines(k: Builder, dtype: str, lanes: int, reads: str, writes: str, by_chirp:
         high = k.smaller(low + a.each, a.lines)
         scratch = a.scratch + task * a.room
         buffers = Buffers.of(k, dtype, lanes, scratch, scratch + a.room // 2)
-        with each_run(k, a.axes, a.rank, 2, low, high) as (_, count, offsets, steps):
-            with k.loop(0, count, max(lanes, 1)) as i:
-                places = [k.smaller(i + lane, count - 1) for lane in range(max(lanes, 1))]
-                out, x = (
-                    [base + offset + place * step for place in places]
-                    for base, offset, step in zip((a.out, a.x), offsets, steps)
-                )
-                LineGroup(k, a, dtype, lanes, buffers, out, x).transform(reads, writes, by_chirp)
+        run = each_run(k, a.axes, a.rank, 2, low, high)
+        with run as (_, count, offsets, steps), k.loop(0, count, max(lanes, 1)) as i:
+            places = [k.smaller(i + lane, count - 1) for lane in range(max(lanes, 1))]
+            out, x = (
+                [base + offset + place * step for place in places]
+                for base, offset, step in zip((a.out, a.x), offsets, steps)
+            )
+            LineGroup(k, a, dtype, lanes, buffers, out, x).transform(reads, writes, by_chirp)
 
 
 class Buffers(Record):
@@ -121,6 +121,8 @@ class LineGroup(Record):
         with k.loop(0, a.kept) as j:
             z = self.unpacked(by_chirp, j) if writes == "packed" else self.result(by_chirp, j)
             re, im = exchange(k, inverse, z)
+            if writes in ("half", "packed"):
+                im = self.real_ends(j, im, a.n * 2 if writes == "packed" else a.n)
             self.write(writes, j, (re * scale, im * scale))
 
     def table(self, address: Val, j: Val) -> Number:
@@ -144,21 +146,26 @@ class LineGroup(Record):
         """Return number j of spectra whose second half is the conjugate of the first."""
         k, n = self.k, self.args.n
         re, im = self.gather("complex", k.smaller(j, n - j))
-        im = k.select((j == 0) | (j * 2 == n), k.val(0.0, self.dtype, self.lanes), im)
+        im = self.real_ends(j, im, n)
         return re, k.select(j * 2 > n, -im, im)
+
+    def real_ends(self, j: Val, im: Val, n: Val) -> Val:
+        """Return the imaginary part of number j in the spectrum of n real numbers: 0 at the first and the middle one.
+
+        Also where the computed one is NaN, as in NumPy.
+        """
+        return self.k.select((j == 0) | (j * 2 == n), self.k.val(0.0, self.dtype, self.lanes), im)
 
     def packed(self, j: Val) -> Number:
         """Return number j of the spectrum of pairs: of 2 n real numbers, the even ones are real parts, the odd ones
         imaginary.
         """
-        k, n = self.k, self.args.n
+        n = self.args.n
         (re, im), (other_re, other_im) = self.gather("complex", j), self.gather("complex", n - j)
-        zero = k.val(0.0, self.dtype, self.lanes)
-        im, other_im = k.select(j == 0, zero, im), k.select(j == 0, zero, other_im)
+        im, other_im = self.real_ends(j, im, n * 2), self.real_ends(n - j, other_im, n * 2)
         even, odd = halves((re, im), (other_re, -other_im))
-        root = self.table(self.args.turns, j)
-        re, im = times(odd, (root[0], -root[1]))
-        return plus(even, (-im, re))
+        re, im = self.times_root((odd[0], -odd[1]), j, self.args.turns)  # the conjugate of odd times that of the root
+        return plus(even, (im, re))
 
     def result(self, by_chirp: bool, j: Val) -> Number:
         """Return number j of the transform, as it is after the last pass."""
@@ -167,10 +174,10 @@ class LineGroup(Record):
 
     def unpacked(self, by_chirp: bool, j: Val) -> Number:
         """Return number j of the first half of the spectrum of 2 n real numbers, from the spectrum of pairs."""
-        n = self.args.n
-        re, im = self.result(by_chirp, (n - j) % n)
-        even, odd = halves(self.result(by_chirp, j % n), (re, -im))
-        return plus(even, times(turned(odd), self.table(self.args.turns, j)))
+        k, n = self.k, self.args.n
+        re, im = self.result(by_chirp, k.select(j == 0, j, n - j))
+        even, odd = halves(self.result(by_chirp, k.select(j == n, j - n, j)), (re, -im))
+        return plus(even, self.times_root(turned(odd), j, self.args.turns))
 
     def gather(self, what: str, j: Val) -> Number:
         """Return number j as it is stored, complex or real."""
@@ -232,16 +239,22 @@ class LineGroup(Record):
             stride.value, rest.value = stride.value * radix, count
 
     def special_pass(self, radix: int, butterfly, stride: Val, count: Val) -> None:
-        """Emit the pass of a factor with code of its own."""
-        k = self.k
-        with k.loop(0, count) as p:
+        """Emit the pass of a factor with code of its own: the results at `p` = 0 are not multiplied by 1."""
+        self.butterflies(radix, butterfly, stride, count, self.k.const(0, "i8"), [])
+        with self.k.loop(1, count) as p:
             twiddles = [self.table_root(p * stride * i) for i in range(1, radix)]
-            sources = [self.buffers.full_at(stride * (p + count * i)) for i in range(radix)]
-            targets = [self.buffers.free_at(stride * (p * radix + i)) for i in range(radix)]
-            with k.loop(0, stride) as q:
-                first, *others = butterfly(*(self.buffers.load(x, q) for x in sources))
-                for at, x in zip(targets, [first, *map(times, others, twiddles)]):
-                    self.buffers.store(at, x, q)
+            self.butterflies(radix, butterfly, stride, count, p, twiddles)
+
+    def butterflies(self, radix: int, butterfly, stride: Val, count: Val, p: Val, twiddles: Sequence[Number]) -> None:
+        """Emit the transforms of `radix` numbers at one position, their results times the twiddles."""
+        sources = [self.buffers.full_at(stride * (p + count * i)) for i in range(radix)]
+        targets = [self.buffers.free_at(stride * (p * radix + i)) for i in range(radix)]
+        with self.k.loop(0, stride) as q:
+            first, *others = butterfly(*(self.buffers.load(x, q) for x in sources))
+            if twiddles:
+                others = list(map(times, others, twiddles))
+            for at, x in zip(targets, [first, *others]):
+                self.buffers.store(at, x, q)
 
     def general_pass(self, radix: Val, stride: Val, count: Val) -> None:
         """Emit the pass of any factor: all sums, one after the other."""
@@ -249,13 +262,23 @@ class LineGroup(Record):
         zero = k.val(0.0, self.dtype, self.lanes)
         apart = a.size // radix
         with k.loop(0, count) as p, k.loop(0, stride) as q, k.loop(0, radix) as i:
-            re, im = k.slot(zero), k.slot(zero)
+            re, im, turn = k.slot(zero), k.slot(zero), k.slot(0, "i8")
             with k.loop(0, radix) as j:
                 x = self.buffers.load(self.buffers.full_at(q + stride * (p + count * j)))
-                x = times(x, self.table_root((i * j) % radix * apart))
+                x = self.times_root(x, turn.value * apart)
                 re.value, im.value = re.value + x[0], im.value + x[1]
-            z = times((re.value, im.value), self.table_root(p * stride * i))
+                further = turn.value + i  # i * (j + 1), modulo the radix
+                turn.value = k.select(further < radix, further, further - radix)
+            z = self.times_root((re.value, im.value), p * stride * i)
             self.buffers.store(self.buffers.free_at(q + stride * (p * radix + i)), z)
+
+    def times_root(self, x: Number, i: Val, roots: Val | None = None) -> Number:
+        """Return a number times a root of unity, by default of `size` points.
+
+        For the first root it is the number itself, also if that is not finite.
+        """
+        k, turned_x = self.k, times(x, self.table_root(i) if roots is None else self.table(roots, i))
+        return k.select(i == 0, x[0], turned_x[0]), k.select(i == 0, x[1], turned_x[1])
 
     def table_root(self, i: Val) -> Number:
         """Return a root of unity, in every lane."""
