@@ -1,19 +1,24 @@
 """Fourier transforms of complex numbers, and of real ones by the non-redundant half of their transform.
 
-Each op is one Python call into SciPy, in the operand's precision, on one thread. By the gradient convention of
-`cgraph.ops.complex`, the gradient of a transform is the transform itself, not its inverse.
+Kernels compute in the operand's precision. On a GPU, each op is a Python call into NumPy. By the gradient convention
+of `cgraph.ops.complex`, the gradient of a transform is the transform itself, not its inverse.
 """
 
+from math import prod, sqrt
 from typing import Any, Literal
 
 import numpy as np
 
+from cgraph.dtypes.convert import code_of
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
+from cgraph.kernels.fourier.calls import FourierJob, fourier_job, real_job
+from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.complex import conj, real
+from cgraph.ops.family import real_dtype
 from cgraph.ops.host import OnHost
 from cgraph.ops.pad import pad
 from cgraph.ops.shape import axis_of
@@ -40,8 +45,8 @@ def with_length(x: Spec, axis: int, n: int, dtype: Any) -> Spec:
     return Spec((*x.shape[:axis], n, *x.shape[axis + 1 :]), np.dtype(dtype))
 
 
-class Fourier(OnHost):
-    """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along axes, or its inverse.
+class Transform(OnHost):
+    """Base of the transforms.
 
     Fields
         norm: placement of the factor 1 / n, as in NumPy: on the ``backward`` or ``forward`` transform, or its root on
@@ -49,6 +54,33 @@ class Fourier(OnHost):
     """
 
     uses_blas = False
+
+    def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
+        """Return the transforms along one axis after the other."""
+        raise NotImplementedError(f"{self.name} does not define jobs")
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        (x,) = specs
+        if target.code == "ptx" or not prod(x.shape):
+            return super().work(target, x)
+        jobs = self.jobs(target, x)
+
+        def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
+            sources = [x] + [out] * len(jobs)
+            return [call for job, source in zip(jobs, sources) for call in job.calls(out, source, workspace)]
+
+        return Work(calls, max(job.nbytes for job in jobs), strided=True)
+
+
+def scale_of(norm: "Norm", inverse: bool, n: int) -> float:
+    """Return the factor of all results of a transform of n points."""
+    if norm == "ortho":
+        return 1 / sqrt(n)
+    return 1 / n if inverse == (norm == "backward") else 1.0
+
+
+class Fourier(Transform):
+    """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along axes, or its inverse."""
 
     axes: tuple[int, ...]
     inverse: bool
@@ -61,15 +93,10 @@ class Fourier(OnHost):
     def meaning(self, x):
         return (np.fft.ifftn if self.inverse else np.fft.fftn)(x, axes=self.axes, norm=self.norm)
 
-    def write(self, outs, x):
-        import scipy.fft
-
-        (out,) = outs
-        out[...] = x
-        function = scipy.fft.ifftn if self.inverse else scipy.fft.fftn
-        spectrum = function(out, axes=self.axes, norm=self.norm, overwrite_x=True)
-        if not np.may_share_memory(spectrum, out):
-            out[...] = spectrum
+    def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
+        part = code_of(real_dtype(x.dtype))
+        scales = [scale_of(self.norm, self.inverse, x.shape[axis]) for axis in self.axes]
+        return [fourier_job(target, part, x.shape, axis, self.inverse, scale) for axis, scale in zip(self.axes, scales)]
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return replace(super().work(target, *specs), overwrites=(0,))
@@ -78,10 +105,8 @@ class Fourier(OnHost):
         return (apply(self, g),)
 
 
-class RealFourier(OnHost):
+class RealFourier(Transform):
     """The first half of the transform of real numbers along an axis: n // 2 + 1 of n complex numbers."""
-
-    uses_blas = False
 
     axis: int
     norm: Norm
@@ -93,23 +118,20 @@ class RealFourier(OnHost):
     def meaning(self, x):
         return np.fft.rfft(x, axis=self.axis, norm=self.norm)
 
-    def write(self, outs, x):
-        import scipy.fft
-
-        outs[0][...] = scipy.fft.rfft(np.asarray(x), axis=self.axis, norm=self.norm)
+    def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
+        scale = scale_of(self.norm, False, x.shape[self.axis])
+        return [real_job(target, code_of(x.dtype), x.shape, self.axis, False, scale)]
 
     def grad(self, node, g):
         whole = fit_length(g, self.axis, node.operands[0].shape[self.axis])
         return (real(apply(Fourier((self.axis,), False, self.norm), whole)),)
 
 
-class InverseRealFourier(OnHost):
+class InverseRealFourier(Transform):
     """The n real numbers along an axis whose transform has the operand as its first half.
 
     Imaginary parts that such a transform cannot have are ignored.
     """
-
-    uses_blas = False
 
     axis: int
     n: int
@@ -126,10 +148,9 @@ class InverseRealFourier(OnHost):
     def meaning(self, x):
         return np.fft.irfft(x, self.n, axis=self.axis, norm=self.norm)
 
-    def write(self, outs, x):
-        import scipy.fft
-
-        outs[0][...] = scipy.fft.irfft(np.asarray(x), self.n, axis=self.axis, norm=self.norm)
+    def jobs(self, target: Target, x: Spec) -> list[FourierJob]:
+        y, scale = self.infer(x), scale_of(self.norm, True, self.n)
+        return [real_job(target, code_of(y.dtype), y.shape, self.axis, True, scale)]
 
     def grad(self, node, g):
         half = conj(apply(RealFourier(self.axis, REVERSED[self.norm]), g))

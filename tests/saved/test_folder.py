@@ -479,9 +479,8 @@ def test_a_read_only_folder_serves(copy):
 
 def test_what_cannot_be_saved_is_refused_by_name(tmp_path):
     x = cg.Var((2, 2), name="x")
-    for node, match in ((np.fft.fft(x), "fourier"), (cg.delay(np.negative, x), "delay")):
-        with pytest.raises(FormatError, match=match):
-            cg.compile(node, [x]).save(tmp_path / "saved")
+    with pytest.raises(FormatError, match="delay"):
+        cg.compile(cg.delay(np.negative, x), [x]).save(tmp_path / "saved")
     for engine in ("reference", "cuda-sim"):
         with pytest.raises(FormatError, match="only what the CPU engine compiled"):
             cg.compile(x + 1, [x], engine=engine).save(tmp_path / "saved")

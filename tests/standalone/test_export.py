@@ -92,6 +92,17 @@ def test_rounded_numbers_are_numpys_on_every_machine(name, tmp_path):
     assert run.outputs == bytes_of([np.rint(value), np.floor(value), np.ceil(value), np.trunc(value)])
 
 
+@pytest.mark.parametrize("name", ["cortex-m7", "cortex-m55"])
+def test_spectra_of_frames_have_the_bits_of_the_twin(name, tmp_path):
+    """Of even and odd counts, by factors and by a chirp."""
+    sound = cg.Var((1, 240), "float32", "sound")
+    frames = [cg.reshape(sound[:, : 6 * n], (6, n)) for n in (40, 15, 37)]
+    outputs = [y for x in frames for z in [np.fft.rfft(x)] for y in (cg.real(z), cg.imag(z))]
+    outputs.append(np.fft.irfft(np.fft.rfft(frames[0])))
+    cg.export(outputs, [sound], tmp_path / "m", target=name)
+    assert run_export(tmp_path / "m").outputs == (tmp_path / "m/check/out.bin").read_bytes()
+
+
 def byte_network():
     """An 8-bit network whose first image has one channel: a wide window, depthwise and pointwise convolutions."""
     rng = np.random.default_rng(1)
