@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from cgraph import array_api as xp
+from cgraph.array_api import values
+from cgraph.function import compile
+from cgraph.storage.function_cache import FunctionCache
+from tests.numpy.test_other_operands import with_other_numbers
 from tests.support.tolerance import assert_close
 
 OPERANDS = {
@@ -82,6 +86,30 @@ def evaluated(namespace: object, call: str) -> object:
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_gives_what_numpys_gives(call):
     same(evaluated(xp, call), evaluated(np, call))
+
+
+def test_other_numbers_give_what_numpys_give(monkeypatch):
+    """Each number and bool of the calls replaced in turn; values by the reference engine, for the sake of time."""
+    monkeypatch.setattr(
+        values, "compile", lambda outputs, inputs, threads: compile(outputs, inputs, engine="reference")
+    )
+    monkeypatch.setattr(values, "FUNCTIONS", FunctionCache(1000, 1 << 20))
+    monkeypatch.setattr(values, "nbytes_of", lambda function: 1)
+    others = dict.fromkeys(other for call in CALLS for other in with_other_numbers(call))
+    assert len(others) > 200
+    for call in others:
+        try:
+            want = evaluated(np, call)
+        except (TypeError, ValueError, IndexError):
+            with pytest.raises((TypeError, ValueError, IndexError)):
+                force(evaluated(xp, call))
+            continue
+        same(evaluated(xp, call), want)
+
+
+def force(found: object) -> None:
+    for x in found if isinstance(found, tuple | list) else [found]:
+        np.asarray(x)
 
 
 def test_every_function_is_called():

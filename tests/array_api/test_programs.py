@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from cgraph import array_api as xp
+from cgraph.array_api import values
+from cgraph.function import compile
+from cgraph.storage.function_cache import FunctionCache
 from tests.support.tolerance import assert_close
 
 LAZY: dict[str, Callable[..., Any]] = {
@@ -34,7 +37,7 @@ LAZY: dict[str, Callable[..., Any]] = {
     "stacked": lambda m, x, y: m.stack([x, x + 1], axis=-1),
     "sorted": lambda m, x, y: m.sort(x),
     "running": lambda m, x, y: m.cumulative_sum(m.reshape(x, (-1,))),
-    "float32": lambda m, x, y: m.astype(x, m.float32),
+    "other dtype": lambda m, x, y: m.astype(x, m.float64 if x.dtype == m.float32 else m.float32),
     "clipped": lambda m, x, y: m.clip(x, min=-2, max=3),
 }
 EAGER: dict[str, Callable[..., Any]] = {
@@ -129,11 +132,27 @@ def same(x: Any, want: np.ndarray) -> None:
     assert_close(got, want, 20)
 
 
-@pytest.mark.parametrize("seed", range(16))
-def test_a_program_gives_what_numpy_gives(seed):
+def run(seed: int) -> None:
     program = Program(seed)
     with np.errstate(all="ignore"):
         for _ in range(25):
             program.step()
     for i in program.rng.permutation(len(program.pairs)):
         same(*program.pairs[i])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_program_gives_what_numpy_gives(seed):
+    run(seed)
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_programs_of_the_reference_engine_give_what_numpys_give(part, monkeypatch):
+    """Many more programs, for nothing is compiled."""
+    monkeypatch.setattr(
+        values, "compile", lambda outputs, inputs, threads: compile(outputs, inputs, engine="reference")
+    )
+    monkeypatch.setattr(values, "FUNCTIONS", FunctionCache(1000, 1 << 20))
+    monkeypatch.setattr(values, "nbytes_of", lambda function: 1)
+    for seed in range(100 + 10 * part, 110 + 10 * part):
+        run(seed)
