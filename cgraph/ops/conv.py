@@ -23,6 +23,7 @@ from cgraph.kernels.target import Target
 from cgraph.kernels.views.window_views import reorder_axes, repeat_axes, split_axis
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
+from cgraph.ops.pad import Pad
 from cgraph.ops.window import (
     Sizes,
     Windows,
@@ -370,11 +371,18 @@ def conv_transpose_node(
     more = (extra,) * axes if isinstance(extra, int) else tuple(extra)
     if x.ndim != axes + 2 or f.ndim != axes + 2:
         raise ShapeError(f"{x.name} {x.spec} and {f.name} {f.spec} must have {axes + 2} axes each; reshape them")
+    if any(m >= max(s, d) for m, s, d in zip(more, steps, apart)):
+        raise ShapeError(f"each output_pad {more} must be less than its stride or dilation; change output_pad")
+    # appended elements of a step or more first replace those that pad cuts off; the rest are zeros
+    over = [max(m - s + 1, 0) for m, s in zip(more, steps)]
+    zeros = [max(m - after, 0) for m, after in zip(over, cut[axes:])]
+    sides = cut[:axes] + tuple(max(after - m, 0) for m, after in zip(over, cut[axes:]))
     shape = tuple(
-        (n - 1) * s + (r - 1) * d + 1 - cut[i] - cut[axes + i] + more[i]
+        (n - 1) * s + (r - 1) * d + 1 - cut[i] - cut[axes + i] + more[i] - zeros[i]
         for i, (n, s, r, d) in enumerate(zip(x.shape[2:], steps, f.shape[2:], apart))
     )
-    return apply(ConvTranspose(steps, cut, apart, groups, shape), x, f)
+    y = apply(ConvTranspose(steps, sides, apart, groups, shape), x, f)
+    return apply(Pad(((0, 0), (0, 0), *((0, z) for z in zeros)), 0.0), y) if any(zeros) else y
 
 
 @public
@@ -384,6 +392,7 @@ def conv_transpose1d(
     """Apply the adjoint of conv1d: ``[n, k, p]`` with filters ``[k, c / groups, r]`` gives ``[n, c, w]``.
 
     ``w = (p - 1) * stride + (r - 1) * dilation + 1 - pad + output_pad``; `pad` and `output_pad` as in ONNX.
+    `output_pad` is less than the stride or the dilation.
     """
     return conv_transpose_node(1, x, f, stride, pad, dilation, groups, output_pad)
 

@@ -47,21 +47,29 @@ class Windows(Record):
 
     def result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the number of windows along each axis of `shape`. ShapeError if a window does not fit."""
+        return self.windows_that_fit(shape, (0,) * len(shape))
+
+    def ceil_result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the number of windows along each axis if the last may extend beyond the padding by less than a step.
+
+        The last window must begin before the padding after the axis, as in PyTorch.
+        """
+        fitting = self.windows_that_fit(shape, tuple(s - 1 for s in self.stride))
         counts = []
-        for n, e, s, (before, after) in zip(shape, self.extent, self.stride, self.pairs):
-            if n + before + after < e:
+        for n, p, e, s, (before, after) in zip(shape, fitting, self.extent, self.stride, self.pairs):
+            more = (n + before + after - e) % s > 0 and p * s < n + before
+            counts.append(p + more)
+        return tuple(counts)
+
+    def windows_that_fit(self, shape: tuple[int, ...], beyond: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the number of windows inside the padded axes; ShapeError if one extends further than `beyond`."""
+        counts = []
+        for n, e, s, more, (before, after) in zip(shape, self.extent, self.stride, beyond, self.pairs):
+            if n + before + after + more * (n > 0) < e:
                 raise ShapeError(
                     f"a window of {e} does not fit an axis of {n} padded by {before} and {after}; use more padding"
                 )
             counts.append((n + before + after - e) // s + 1)
-        return tuple(counts)
-
-    def ceil_result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the number of windows along each axis if the last may extend beyond the padding."""
-        counts = []
-        for n, p, e, s, (before, after) in zip(shape, self.result(shape), self.extent, self.stride, self.pairs):
-            more = (n + before + after - e) % s > 0 and p * s < n + before
-            counts.append(p + more)
         return tuple(counts)
 
     def counts(self, shape: tuple[int, ...], results: tuple[int, ...], with_pad: bool) -> np.ndarray:

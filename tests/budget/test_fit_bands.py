@@ -10,6 +10,7 @@ from cgraph.budget.bands import fit_bands as bands
 from cgraph.budget.bands.fit_bands import FREE_ROWS, fit_bands, fit_row_streams, regional, search_of
 from cgraph.budget.bands.regions import PIXELS
 from cgraph.budget.bands.streamed_rows import by_rows
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.ops.physical.ports import RowPort, RowSink, RowSource
 from cgraph.ops.physical.stream import Stream
@@ -139,3 +140,17 @@ def test_where_the_cheapest_plan_is_beyond_the_budget_the_smallest_of_all_search
     monkeypatch.setattr(bands, "least_of", lambda whole, search, planner: choice(search.plan))
     assert fit_bands(choice(100), 80, None, None, first)[1].nbytes == want
     assert fit_bands(choice(60), 80, None, None, first)[1].nbytes == 60, "the plan without bands"
+
+
+@pytest.mark.parametrize("window, pad, stride", [(1, 1, 1), (2, 3, 2), (1, 3, 1)])
+def test_bands_with_windows_completely_in_the_padding_have_the_same_bits(window, pad, stride):
+    x = cg.Var((1, 2, 28, 21))
+    rng = np.random.default_rng(0)
+    f, g = (rng.normal(size=shape).astype("f4") for shape in ((16, 2, window, window), (8, 16, 3, 3)))
+    y = cg.max(cg.conv2d(cg.sigmoid(cg.conv2d(x, f, stride, pad)), g, 1, 1), axis=(2, 3))
+    value = rng.normal(size=x.shape).astype("f4")
+    whole = cg.compile(y, [x])
+    for pixels in (1, 30):
+        banded = cg.compile(y, [x], engine=CpuEngine(poison=True), bands=pixels)
+        assert banded.nbytes < whole.nbytes
+        np.testing.assert_array_equal(banded(value), whole(value))

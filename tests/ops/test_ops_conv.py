@@ -105,7 +105,11 @@ def test_groups_are_the_outer_part_of_their_axis():
         (lambda x: cg.conv2d(x, cg.Var((3, 4, 8, 1))), ShapeError, "8"),
         (lambda x: cg.conv2d(x, cg.Var((3, 4, 1))), ShapeError, "must have 4 axes each"),
         (lambda x: cg.conv_transpose2d(x, cg.Var((3, 4, 1, 1))), ShapeError, "4 channels, but there are 3 filters"),
-        (lambda x: cg.conv_transpose2d(x, cg.Var((4, 2, 1, 1)), 2, output_pad=2), ShapeError, "change output_pad"),
+        (
+            lambda x: cg.conv_transpose2d(x, cg.Var((4, 2, 1, 1)), 2, output_pad=2),
+            ShapeError,
+            "less than its stride or dilation; change",
+        ),
         (lambda x: cg.conv_transpose2d(x, cg.Var((4, 2, 1))), ShapeError, "must have 4 axes each; reshape them"),
         (lambda x: apply(ConvFilters((1,) * 2, (0,) * 4, (1,) * 2, 1, (2, 2)), x, x), ShapeError, "do not give"),
         (lambda x: apply(ConvFilters((1,) * 2, (0,) * 4, (1,) * 2, 3, (1, 1)), x, x), ShapeError, "fit 3 groups"),

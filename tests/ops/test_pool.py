@@ -84,6 +84,22 @@ def test_the_stride_is_the_window_and_a_last_window_may_extend_beyond_the_end():
     assert meant(cg.global_max_pool(x)).tolist() == [[[[34]]]]
 
 
+@pytest.mark.parametrize("channels", [1, 16])
+def test_the_only_window_may_extend_beyond_the_end_by_less_than_a_stride(channels):
+    x = Var((1, channels, 3, 7))
+    value = np.arange(21 * channels, dtype="f4").reshape(x.shape)
+    pools = cg.max_pool2d(x, 2, 3, ceil=True, dilation=(4, 1)), cg.avg_pool2d(x, (5, 7), (3, 7), ceil=True)
+    maxima, means = cg.compile(pools, [x])(value)
+    assert maxima[0, 0].tolist() == [[1, 4, 6]] and means[0, 0].tolist() == [[10]]
+    for call in (
+        lambda: cg.max_pool2d(x, 2, 2, ceil=True, dilation=(4, 1)),
+        lambda: cg.avg_pool2d(x, (5, 7), (2, 7), ceil=True),
+        lambda: cg.max_pool2d(Var((1, 1, 0, 7)), 2, 3, ceil=True),
+    ):
+        with pytest.raises(ShapeError, match="does not fit an axis"):
+            call()
+
+
 def test_operands_that_do_not_fit_are_refused():
     spec, f4 = Spec(SHAPE, np.dtype("f4")), np.dtype("f4")
     with pytest.raises(ShapeError, match="pass one of 4"):

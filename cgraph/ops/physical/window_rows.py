@@ -32,15 +32,19 @@ class WindowRows(Record):
         p, q = max(first - top, 0), min(stop - top, self.result.h)
         stride, pad, extent = self.window.stride[0], self.window.pad[0], self.window.extent[0]
         begin, end = p * stride - pad, (q - 1) * stride - pad + extent
-        low, high = max(begin, -self.halo[0]), min(end, self.h + self.halo[1])
-        return low, high, low - begin, end - high
+        low, high = (int(row) for row in self.readable(np.array((begin, end))))
+        # windows that lie completely in the padding read no rows: all of their rows are missing above
+        return (low, high, low - begin, end - high) if low < high else (low, low, end - begin, 0)
 
     def table(self, origin: int) -> RowTable:
         """Return the rows read for each row of the result, if row 0 of the images is row `origin` of their array."""
         stride, pad, extent = self.window.stride[0], self.window.pad[0], self.window.extent[0]
         begin = inside(self.result) * stride - pad
-        low, high = np.maximum(begin, -self.halo[0]), np.minimum(begin + extent, self.h + self.halo[1])
-        return index_array(origin + low), index_array(origin + high)
+        return index_array(origin + self.readable(begin)), index_array(origin + self.readable(begin + extent))
+
+    def readable(self, rows: np.ndarray) -> np.ndarray:
+        """Return the nearest readable row, or the end of these rows, for each row."""
+        return np.clip(rows, -self.halo[0], self.h + self.halo[1])
 
 
 def rows_inside(form: Form, origin: int = 0) -> RowTable:
