@@ -71,7 +71,8 @@ def ldexp(x1: Any, x2: Any) -> Node:
     x = float_of(x1)
     info = np.finfo(x.dtype)
     low, high = info.minexp, info.maxexp - 1
-    left = exponent.clip(3 * low, 3 * high).astype("int32")
+    limits = np.iinfo(exponent.dtype)
+    left = exponent.clip(max(3 * low, limits.min), min(3 * high, limits.max)).astype("int32")
     for _ in range(3):
         part = where(left < low, low + info.nmant + 1, left.clip(None, high))
         x, left = x * power_of_two(part, x.dtype), left - part

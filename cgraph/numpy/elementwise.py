@@ -14,7 +14,7 @@ from cgraph.ops.arithmetic import reciprocal as float_reciprocal
 from cgraph.ops.arithmetic import round as round_floats
 from cgraph.ops.compare import equal, isfinite, isnan, logical_and, logical_not, not_equal, where
 from cgraph.ops.elementary import arctan2, copysign, exp, exp2, log1p, sin
-from cgraph.ops.family import common_dtype, float_dtype, real_node, unify
+from cgraph.ops.family import common_dtype, common_float_dtype, real_node, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.power import power as any_power
 from cgraph.ops.reduce import all as all_true
@@ -30,7 +30,7 @@ __all__ = [
 
 def floats(*xs: Any) -> list[Node]:
     """Return the operands in the float dtype that they have together, broadcast. DTypeError for complex ones."""
-    dtype = float_dtype(common_dtype(*xs))
+    dtype = common_float_dtype(*xs)
     return unify(*(real_node(as_node(x, dtype)) for x in xs), dtype=dtype)
 
 

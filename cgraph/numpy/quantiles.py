@@ -123,8 +123,13 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
 def nanquantile(
     a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
 ) -> Node:
-    """Return the quantile of the elements that are not NaN; NaN where nothing is left."""
+    """Return the quantile of the elements that are not NaN; NaN where nothing is left.
+
+    An empty array has one NaN, or no number, for all `q`, as in NumPy.
+    """
     a, q = numbers(a), shares(q, as_node(a).dtype)
+    if not a.size:
+        return mean(a, axis, keepdims=keepdims)
     if a.dtype.kind != "f":
         return quantile(a, q, axis, overwrite_input, method, keepdims)
     sorted_rows = rows(a, axis)

@@ -118,14 +118,16 @@ def quadratic(y: Node, steps: Node) -> Node:
 
 @of(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
-    """Return the area below straight lines between points, `dx` apart or at places `x`."""
+    """Return the area below straight lines between points, `dx` apart or at places `x`.
+
+    Sums of two neighbouring integers wrap around, as in NumPy.
+    """
     y = as_node(y)
     axis = axis_of(axis, y.ndim)
     if x is not None:
         x = as_node(x)
         step = diff(x, axis=axis if x.ndim > 1 else 0)
         dx = reshape(step, [-1 if i == axis else 1 for i in range(y.ndim)]) if x.ndim == 1 else step
-    y = y if y.dtype.kind in "fc" else y.astype("float64")
     return sum(dx * (y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]) / 2.0, axis)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.complex import imag, real
-from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, unary, unify
+from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, plain, publish, unary, unify
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import zeros_like
+from cgraph.ops.shape import broadcast_to, zeros_like
 
 
 class Comparison(Pointwise):
@@ -36,7 +36,25 @@ class Comparison(Pointwise):
 
 
 def _comparison(name: str, primitive: str, numpy: Any, doc: str) -> Any:
-    return binary(type(name, (Comparison,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc}))
+    op = type(name, (Comparison,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
+    compare = binary(op)
+
+    def function(x: Any, y: Any) -> Node:
+        if is_outside(x, y) or is_outside(y, x):
+            x, y = plain(x), plain(y)
+            answer = bool(numpy(0, y) if is_outside(y, x) else numpy(x, 0))
+            return broadcast_to(as_node(answer), np.shape(x) or np.shape(y))
+        return compare(x, y)
+
+    return publish(function, op)
+
+
+def is_outside(number: Any, x: Any) -> bool:
+    """Return True for a Python integer that is greater or less than each value of the integer dtype of `x`."""
+    if type(number) is not int or getattr(plain(x), "dtype", np.dtype(bool)).kind not in "iu":
+        return False
+    limits = np.iinfo(x.dtype)
+    return not limits.min <= number <= limits.max
 
 
 less = _comparison("Less", "lt", np.less, "x < y.")

@@ -96,7 +96,8 @@ def fori(
 ) -> Values:
     """Repeat ``state = body(i, state)`` for i from `lower` to ``upper - 1``, and return the last state.
 
-    The body is called once, with Vars for `i` (int64) and the state; its kernels run in native code.
+    The body is called once, with Vars for `i` (int64) and the state; its kernels run in native code. In `cgraph.jit`,
+    `i` promotes as a Python integer.
 
     Parameters
         lower, upper: integers, or nodes of one integer

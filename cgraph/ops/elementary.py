@@ -10,7 +10,7 @@ from cgraph.ir.graph import Node, apply
 from cgraph.kernels.complex_math import FORMULAS
 from cgraph.ops.arithmetic import square, trunc
 from cgraph.ops.compare import equal, where
-from cgraph.ops.family import Pointwise, binary, float_dtype, numeric_dtype, unary
+from cgraph.ops.family import Pointwise, binary, numeric_dtype, unary
 from cgraph.ops.shape import ones_like, zeros_like
 
 
@@ -341,6 +341,6 @@ root_of_squares = partial(apply, Sqrt(is_flat=True))
 arcsin, arccos, arctan = unary(Arcsin, real=True), unary(Arccos, real=True), unary(Arctan, real=True)
 sinh, cosh, tanh = unary(Sinh, real=True), unary(Cosh, real=True), unary(Tanh, real=True)
 arcsinh, arccosh, arctanh = unary(Arcsinh, real=True), unary(Arccosh, real=True), unary(Arctanh, real=True)
-arctan2, hypot = binary(Arctan2, float_dtype), binary(Hypot, float_dtype)
-fmod, copysign = binary(Fmod, numeric_dtype), binary(Copysign, float_dtype)
+arctan2, hypot = binary(Arctan2, real=True), binary(Hypot, real=True)
+fmod, copysign = binary(Fmod, numeric_dtype), binary(Copysign, real=True)
 erf, erfc = unary(Erf, real=True), unary(Erfc, real=True)

@@ -24,6 +24,7 @@ from cgraph.ops.leaf import as_node, dense
 from cgraph.ops.shape import broadcast_to
 
 ROWS_AXES = 4  # an image has as many axes, or more
+NUMBERS = (bool, int, float, complex)
 SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
 
 
@@ -94,6 +95,12 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype("float32" if dtype in SMALL else "float64")
 
 
+def common_float_dtype(*xs: Any) -> np.dtype:
+    """Return the dtype in which a real function of several operands is computed: float32 for int16 with uint16."""
+    kinds = [x if type(x) in NUMBERS else float_dtype(common_dtype(x)) for x in xs]
+    return float_dtype(np.result_type(*kinds))
+
+
 def quotient_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which NumPy divides: float64 for integers of any size."""
     dtype = computing_dtype(dtype)
@@ -150,11 +157,16 @@ def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
     return publish(function, op)
 
 
-def binary(op: Callable[[], Op], convert: Callable[[np.dtype], np.dtype] | None = None) -> Callable[[Any, Any], Node]:
-    """Return the public function of a pointwise op of two operands; `convert` gives the dtype of computation."""
+def binary(
+    op: Callable[[], Op], convert: Callable[[np.dtype], np.dtype] | None = None, real: bool = False
+) -> Callable[[Any, Any], Node]:
+    """Return the public function of a pointwise op of two operands.
+
+    `convert` gives the dtype of computation; `real` ops compute in a float dtype.
+    """
 
     def function(x: Any, y: Any) -> Node:
-        dtype = common_dtype(x, y)
+        dtype = common_float_dtype(x, y) if real else common_dtype(x, y)
         return apply(op(), *unify(x, y, dtype=convert(dtype) if convert else dtype))
 
     return publish(function, op)

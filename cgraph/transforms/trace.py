@@ -24,7 +24,14 @@ from cgraph.ops.sort import sort as sorted_along
 from cgraph.transforms.in_place import CHANGING, partition, put, update_at
 from cgraph.transforms.storage import Storage, is_exact, path_between
 from cgraph.transforms.tracer import Tracer
-from cgraph.transforms.weak import is_weak, promotes_numbers, python_arithmetic, strong_arguments, weak_type
+from cgraph.transforms.weak import (
+    is_weak,
+    number_types,
+    promotes_numbers,
+    python_arithmetic,
+    strong_arguments,
+    weak_type,
+)
 
 T = TypeVar("T")
 VIEWS = frozenset(
@@ -96,7 +103,9 @@ class FunctionTrace:
     def call(self, function: Callable, args: tuple, kwargs: dict, name: str) -> Any:
         """Call a function of the library with nodes in place of tracers."""
         if name in BODIES:
-            args, kwargs = tuple(map(self.with_body, args)), {key: self.with_body(x) for key, x in kwargs.items()}
+            numbers = (int,) if name == "fori" else number_types(args[3:]) if name == "cond" else ()
+            args = tuple(self.with_body(x, numbers) for x in args)
+            kwargs = {key: self.with_body(x, numbers) for key, x in kwargs.items()}
         if promotes_numbers(name, args, kwargs):
             args, kwargs = suspended(strong_arguments, name, args, kwargs)
         operands: list[Tracer] = []
@@ -107,14 +116,26 @@ class FunctionTrace:
             return self.wrap_views(name, result, operands)
         return self.wrap(result)
 
-    def with_body(self, x: Any) -> Any:
+    def with_body(self, x: Any, numbers: Sequence[Any]) -> Any:
         """Return an argument with a user's function traced when it is called; anything else unchanged."""
-        return partial(self.body, x) if callable(x) and not isinstance(x, Tracer | Node) else x
+        return partial(self.body, x, numbers) if callable(x) and not isinstance(x, Tracer | Node) else x
 
-    def body(self, function: Callable, *args: Any) -> Any:
-        """Call a user's function that builds the body of a loop, a branch or a gradient: nodes in, nodes out."""
+    def body(self, function: Callable, numbers: Sequence[Any], *args: Any) -> Any:
+        """Call a user's function that builds the body of a loop, a branch or a gradient: nodes in, nodes out.
+
+        `numbers` has the types of the first arguments that are Python numbers.
+        """
         inner = FunctionTrace(reads_closed=True)
-        return inner.run(lambda: nodes_in(function(*map(inner.wrap, args)), []))
+        wrapped = [*map(inner.wrap_numbers, args, numbers), *map(inner.wrap, args[len(numbers) :])]
+        return inner.run(lambda: nodes_in(function(*wrapped), []))
+
+    def wrap_numbers(self, value: Any, kinds: Any) -> Any:
+        """Return nodes as tracers; those with a type in `kinds`, of the same structure, stand for Python numbers."""
+        if isinstance(value, tuple | list):
+            return members_as(value, map(self.wrap_numbers, value, kinds))
+        if isinstance(value, dict):
+            return {key: self.wrap_numbers(x, kinds[key]) for key, x in value.items()}
+        return self.tracer(value, kinds, True) if isinstance(value, Node) and kinds else self.wrap(value)
 
     def operator(self, name: str, args: tuple) -> Any:
         """Apply an operator; one of Python numbers gives a Python number."""

@@ -25,6 +25,15 @@ def is_weak(x: Any) -> bool:
     return x.weak is not None if isinstance(x, Tracer) else type(x) in SAMPLES
 
 
+def number_types(x: Any) -> Any:
+    """Return the type of each Python number in nested tuples, lists and dicts, and None for anything else."""
+    if isinstance(x, tuple | list):
+        return [number_types(member) for member in x]
+    if isinstance(x, dict):
+        return {key: number_types(member) for key, member in x.items()}
+    return (x.weak if isinstance(x, Tracer) else type(x)) if is_weak(x) else None
+
+
 def promotes_numbers(name: str, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Return True if a function promotes its operands, and traced Python numbers may be among them."""
     if name in UFUNCS or name in SELECTING:

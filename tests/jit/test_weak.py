@@ -120,3 +120,24 @@ def test_types_of_results():
     assert [weak_type(cg.Var((), d)) for d in ("bool", "int64", "float64", "complex128", "uint8")] == [
         bool, int, float, complex, None,
     ]  # fmt: skip
+
+
+def test_the_counter_of_fori_promotes_as_a_python_integer():
+    for dtype in ("float32", "int8", "complex64"):
+        x, n = np.ones(3, dtype), np.int32(3)
+        for bounds in ((0, 3), (0, n)):
+            got = cg.jit(lambda x, a, b: cg.fori(a, b, lambda i, s: s * i + x[i], x), static_argnums=1)(x, *bounds)
+            assert got.dtype == dtype and got.tolist() == [5, 5, 5]
+
+
+def test_numbers_passed_to_a_branch_promote_by_their_kind():
+    def branch(x, number):
+        return cg.cond(x[0] > 0, lambda x, s: x * s["by"], lambda x, s: x - s["by"], x, {"by": number})
+
+    x = np.array([2, -1], "float32")
+    for got in (
+        cg.jit(branch)(x, 2.5),
+        cg.jit(lambda x: branch(x, 2.5))(x),
+        cg.jit(lambda x, s: branch(x, s + 1))(x, 1.5),
+    ):
+        assert got.dtype == "float32" and got.tolist() == [5, -2.5]

@@ -54,6 +54,12 @@ def test_ldexp_over_the_whole_range_of_exponents(dtype):
     compare("np.ldexp(x, y)", dtype, x=x, y=x)
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "uint32", "int64"])
+def test_ldexp_by_exponents_of_each_integer_dtype(kind):
+    info = np.iinfo(kind)
+    compare("np.ldexp(x, n)", "float64", x=np.full(5, 0.75), n=np.array([info.min, 0, 3, 100, info.max]).astype(kind))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint32"])
 def test_lcm_of_zeros_negatives_and_extremes(dtype):
     some = [0, 1, 4, 6, 9, np.iinfo(dtype).max, *([-4, -6, np.iinfo(dtype).min + 1] if dtype[0] == "i" else [])]

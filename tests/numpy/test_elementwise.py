@@ -95,3 +95,16 @@ def test_equality_of_shapes_and_of_all_elements():
     compare("np.array_equiv(x, y), np.array_equiv(y, x), np.array_equiv(x, x)", x=np.ones((2, 2)), y=np.ones(2))
     compare("np.array_equiv(x, y)", x=np.ones((2, 2)), y=np.ones(3))
     compare("np.array_equal(x, y), np.array_equiv(x, y)", x=np.ones((0, 2)), y=np.ones((0, 2)))
+
+
+@pytest.mark.parametrize("name", ["arctan2", "copysign", "heaviside", "hypot", "logaddexp", "logaddexp2", "nextafter"])
+def test_small_integers_of_either_sign_are_computed_in_float32(name):
+    for kinds in (
+        ("int8", "uint16"),
+        ("uint16", "int16"),
+        ("int16", "int32"),
+        ("int16", "float32"),
+        ("bool", "uint16"),
+    ):
+        x, y = (np.array([1, 2, 3], kind) for kind in kinds)
+        assert getattr(np, name)(cg.Var(x), cg.Var(y)).dtype == getattr(np, name)(x, y).dtype

@@ -47,3 +47,12 @@ def test_every_method_at_every_share(method, function, count):
         x = drawn((3, count))
         x[0, 1] = x[1, 0] = x[1, 2] = np.nan
         compare(f"np.nanquantile(x, q, axis=1, method={method!r})", x=x, q=q)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("call", ["median(x", "nanmedian(x", "nanquantile(x, 0.3", "nanpercentile(x, [30, 40]"])
+def test_middles_of_no_elements_are_nan(call):
+    for shape, axis in (((0,), None), ((0, 3), 0), ((0, 3), 1), ((3, 0), 1)):
+        for dtype in ("float64", "int32"):
+            for keepdims in (False, True):
+                compare(f"np.{call}, axis={axis}, keepdims={keepdims})", "float64", x=np.zeros(shape, dtype))

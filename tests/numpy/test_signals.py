@@ -56,6 +56,12 @@ def test_areas_of_any_distances(dtype):
     compare("np.trapezoid(y)", y=y[0, :1])
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64"])
+def test_trapezoids_of_integers_wrap_around(dtype):
+    y = np.array([1, 127, 200, 1, 2**63 - 1]).astype(dtype)
+    compare("np.trapezoid(y), np.trapezoid(y, x)", "float64", y=y, x=np.arange(5.0))
+
+
 @pytest.mark.parametrize("function", ["convolve", "correlate"])
 @pytest.mark.parametrize("mode", ["full", "same", "valid", "other"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "complex128"])

@@ -31,6 +31,16 @@ def test_comparisons_are_numpys(name, values):
     assert got.dtype == bool
 
 
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_python_integers_outside_the_dtype_are_compared_by_value(name, dtype):
+    x, numbers = np.array([[0, 5, 100]], dtype), (-(2**70), -1, 127, 256, 2**64)
+    call, want = getattr(cg, name), getattr(np, name)
+    got = cg.compile([call(cg.Var(x), n) for n in numbers] + [call(n, cg.Var(x)) for n in numbers])()
+    for a, b in zip(got, [want(x, n) for n in numbers] + [want(n, x) for n in numbers], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_complex_numbers_are_compared_by_the_real_part_first():
     x, y = pairs_of(np.array([1 + 1j, 1 - 1j, 2, complex(NAN, 0)]))
