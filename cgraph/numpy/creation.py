@@ -13,7 +13,7 @@ from cgraph.ops.arithmetic import floor, sign
 from cgraph.ops.compare import equal, where
 from cgraph.ops.diagonal import diag, tril, triu
 from cgraph.ops.elementary import log10
-from cgraph.ops.family import unify
+from cgraph.ops.family import unify, wide_node
 from cgraph.ops.join import stack
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.power import power
@@ -196,7 +196,7 @@ def linspace(
 ) -> Any:
     """Return `num` evenly spaced numbers from `start` to `stop`, nodes of any shape; with `retstep` the step, too."""
     kind = np.result_type(
-        *(x if isinstance(x, int | float | complex) else as_node(x).dtype for x in (start, stop)), float(num)
+        *(x if isinstance(x, int | float | complex) else wide_node(x).dtype for x in (start, stop)), float(num)
     )
     start, stop = (x.astype(kind) for x in unify(start, stop, dtype=kind))
     parts = check_count(num, "num") - 1 if endpoint else check_count(num, "num")

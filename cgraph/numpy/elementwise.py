@@ -14,7 +14,7 @@ from cgraph.ops.arithmetic import reciprocal as float_reciprocal
 from cgraph.ops.arithmetic import round as round_floats
 from cgraph.ops.compare import equal, isfinite, isnan, logical_and, logical_not, not_equal, where
 from cgraph.ops.elementary import arctan2, copysign, exp, exp2, log1p, sin
-from cgraph.ops.family import common_dtype, common_float_dtype, real_node, unify
+from cgraph.ops.family import common_dtype, common_float_dtype, real_node, unify, wide_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.power import power as any_power
 from cgraph.ops.reduce import all as all_true
@@ -60,7 +60,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Node:
 @of(np.reciprocal)
 def reciprocal(x: Any) -> Node:
     """Return 1 / x; for integers the integer part, and 0 where x is 0."""
-    x = as_node(x)
+    x = wide_node(x)
     if x.dtype.kind in "fc":
         return float_reciprocal(x)
     x = x.astype("int8") if x.dtype.kind == "b" else x
@@ -183,6 +183,7 @@ def heaviside(x1: Any, x2: Any) -> Node:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Node:
     """Replace NaN and infinities by numbers, infinities by default by the largest of the dtype."""
     x = as_node(x)
+    x = x if x.dtype.kind == "f" else wide_node(x)
     if x.dtype.kind == "c":
         return parts.complex(*(nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x))))
     if x.dtype.kind != "f":
@@ -196,7 +197,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 @of(np.sinc)
 def sinc(x: Any) -> Node:
     """Return sin(pi x) / (pi x), and 1 at 0."""
-    x = as_node(x)
+    x = wide_node(x)
     x = pi * (x if x.dtype.kind in "fc" else x.astype("float64"))
     zero = equal(x, 0)
     safe = where(zero, 1.0, x)  # so that the gradient at 0 is 0, not NaN

@@ -10,6 +10,7 @@ from cgraph.numpy import reductions
 from cgraph.numpy.table import of
 from cgraph.ops.compare import isnan, logical_not, where
 from cgraph.ops.elementary import root_of_squares
+from cgraph.ops.family import wide_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.reduce import Axis
 from cgraph.ops.reduce import all as all_true
@@ -22,7 +23,7 @@ __all__ = [
 
 def fill_nan(a: Any, value: float) -> Node:
     """Replace NaN by a number."""
-    a = as_node(a)
+    a = wide_node(a)
     return where(isnan(a), np.asarray(value, a.dtype), a) if a.dtype.kind in "fc" else a
 
 
@@ -52,7 +53,7 @@ def nanprod(
 @of(np.nanmean)
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
     """Return the mean of the elements that are not NaN; NaN where nothing is left."""
-    a = as_node(a)
+    a = wide_node(a)
     return reductions.mean(fill_nan(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
 
 
@@ -62,7 +63,7 @@ def nanvar(
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
     """Return the variance of the elements that are not NaN; NaN where no more than `ddof` elements are left."""
-    a = as_node(a)
+    a = wide_node(a)
     ddof = ddof if correction is None else correction
     if mean is not None and a.dtype.kind in "fc":  # NumPy subtracts it in place
         mean = as_node(mean).astype(a.dtype)
@@ -102,7 +103,7 @@ def nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = 
 
 
 def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Node:
-    a = as_node(a)
+    a = wide_node(a)
     if a.dtype.kind not in "fc":
         return reduce(a, axis, keepdims=keepdims, initial=initial, where=mask)
     extremum = reduce(fill_nan(a, last), axis, keepdims=keepdims, initial=initial, where=mask)

@@ -15,7 +15,7 @@ from cgraph.ops.arithmetic import remainder, rint
 from cgraph.ops.compare import equal, not_equal, where
 from cgraph.ops.complex import conj
 from cgraph.ops.conv import conv1d
-from cgraph.ops.family import common_dtype, real_dtype
+from cgraph.ops.family import common_dtype, real_dtype, wide_node
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -169,7 +169,7 @@ def sliding_products(a: Node, v: Node, mode: str) -> Node:
 @of(np.unwrap)
 def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi) -> Node:
     """Add multiples of the period so that neighbours differ by at most half of it."""
-    p = as_node(p)
+    p = wide_node(p)
     axis = axis_of(axis, p.ndim)
     kind = np.result_type(p.dtype, period)
     step = diff(p, axis=axis)

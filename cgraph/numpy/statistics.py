@@ -14,6 +14,7 @@ from cgraph.ops.compare import equal, where
 from cgraph.ops.complex import complex, conj, imag, real
 from cgraph.ops.diagonal import diagonal
 from cgraph.ops.elementary import sqrt
+from cgraph.ops.family import wide_node
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -34,8 +35,8 @@ def cov(
 
     `fweights` are integer counts of observations, `aweights` their weights.
     """
-    x = as_node(m)
-    kind = np.dtype(dtype or np.result_type(x.dtype, *([] if y is None else [as_node(y).dtype]), "float64"))
+    x = wide_node(m)
+    kind = np.dtype(dtype or np.result_type(x.dtype, *([] if y is None else [wide_node(y).dtype]), "float64"))
     x = variables(x, rowvar, kind)
     if y is not None:
         y = as_node(y)
@@ -99,7 +100,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     """Return the edges of the bins: equal bins between the smallest and the largest element or over a range, or the
     edges passed.
     """
-    a = ravel(a)
+    a = ravel(wide_node(a))
     if isinstance(bins, str):
         raise NoMeaningError(f"how many bins {bins!r} gives depends on values; use a number, as bins=10")
     if np.ndim(bins) > 0:
@@ -132,7 +133,7 @@ def histogram(
 
     An edge belongs to the bin above it, the last one to the last bin.
     """
-    a = ravel(a)
+    a = ravel(wide_node(a))
     edges = histogram_bin_edges(a, bins, range)
     n = edges.size - 1
     if weights is None:

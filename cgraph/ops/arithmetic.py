@@ -12,7 +12,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import dtype_of
 from cgraph.ops.compare import equal, greater, less, where
 from cgraph.ops.complex import conj, real
-from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, unary, unify
+from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, unary, unify, wide_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ones_like, zeros_like
 
@@ -309,7 +309,7 @@ Rint.takes_complex = True
 @public
 def round(x: Any, decimals: int = 0) -> Node:
     """Round to `decimals` decimal places, halves to even, as ``np.round``."""
-    x = as_node(x)
+    x = wide_node(x)
     if x.dtype.kind not in "fc":
         return x.astype("float32") if x.dtype.kind == "b" else x
     if decimals == 0:

@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.complex import imag, real
-from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, plain, publish, unary, unify
+from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, plain, publish, unary, unify, wide_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to, zeros_like
 
@@ -174,7 +174,7 @@ isnan = unary(Isnan)
 @public
 def isinf(x: Any) -> Node:
     """Return True where x is an infinity."""
-    x = as_node(x)
+    x = wide_node(x)
     if x.dtype.kind == "c":
         return isinf(real(x)) | isinf(imag(x))
     return abs(x) == np.inf if x.dtype.kind == "f" else isnan(x)
@@ -183,7 +183,7 @@ def isinf(x: Any) -> Node:
 @public
 def isfinite(x: Any) -> Node:
     """Return True where x is neither NaN nor an infinity."""
-    x = as_node(x)
+    x = wide_node(x)
     if x.dtype.kind == "c":
         return isfinite(real(x)) & isfinite(imag(x))
     return abs(x) < np.inf if x.dtype.kind == "f" else invert(isnan(x))

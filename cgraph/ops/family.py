@@ -107,6 +107,12 @@ def quotient_dtype(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.kind in "fc" else np.dtype("float64")
 
 
+def wide_node(x: Any) -> Node:
+    """Return the operand as a node; in float32 if it has a storage dtype, whose kind is not that of a float."""
+    x = as_node(x)
+    return x.astype(computing_dtype(x.dtype))
+
+
 def real_node(x: Any) -> Node:
     """Return the operand as a node. DTypeError if it is complex."""
     x = as_node(x)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.dtypes.convert import is_storage
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.row_rule import RowRule, rows_of_all
-from cgraph.ir.spec import Bundle, Spec, shape_of
+from cgraph.ir.spec import Bundle, Spec, dtype_of, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View, collapse
 from cgraph.kernels.move.calls import copy_calls, fill_calls
@@ -342,7 +343,9 @@ def broadcast_to(x: Any, shape: Any) -> Node:
 @public
 def full(shape: Any, value: float | int | bool, dtype: Any = None) -> Node:
     """Return one value everywhere."""
-    dtype = np.dtype(dtype) if dtype is not None else np.result_type(value)
+    dtype = dtype_of(dtype) if dtype is not None else np.result_type(value)
+    if is_storage(dtype):
+        return broadcast_to(Const(value, dtype), shape_of(shape))
     return apply(Full(shape_of(shape), dtype, np.asarray(value, dtype).item()))
 
 
@@ -367,7 +370,7 @@ def zeros_like(x: Any) -> Node:
 @public
 def ones_like(x: Any) -> Node:
     """Return ones of the operand's shape and dtype."""
-    return broadcast_to(Const(np.ones((), as_node(x).dtype)), as_node(x).shape)
+    return broadcast_to(Const(1, as_node(x).dtype), as_node(x).shape)
 
 
 @public

@@ -189,3 +189,28 @@ def test_ops_that_are_run_again_or_in_place_take_them(dtype, wrap):
     assert apply(wrap(op), x).dtype == np.float32
     with pytest.raises(DTypeError, match="does not compute in"):
         apply(cg.sort(cg.Var((3,), name="y")).op, x)
+
+
+FUNCTIONS = [
+    cg.round, cg.isfinite, cg.isinf, cg.isnan, cg.sign, cg.floor, np.reciprocal, np.nan_to_num, np.nansum, np.nanmean,
+    np.nanmax, np.nancumsum, np.nancumprod, np.nanvar, np.cov, np.unwrap, np.signbit, np.sinc, np.modf, np.frexp,
+    lambda x: np.linspace(x, 2, 3), lambda x: np.histogram(x, 3, (-3, 3))[0], lambda x: cg.ones_like(x) + x,
+    lambda x: cg.zeros_like(x) + x, lambda x: cg.full(x.shape, 1.5, x.dtype) + x, lambda x: np.heaviside(x, x),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_of_a_storage_dtype_is_that_of_float32(function, dtype):
+    value = np.array([[1.25, -2.5, 0.375], [0.5, -0.0, 3.5]], "float32")
+    value[1, 1] = np.nan if "nan" in str(function) or function is cg.isfinite else value[1, 1]
+    x = cg.Const(value, dtype)
+    got, want = (cg.compile(results_of(function(y)))() for y in (x, x.astype("float32")))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+
+
+def results_of(x):
+    """Return one result or several as a list."""
+    return list(x) if isinstance(x, tuple | list) else [x]
