@@ -9,7 +9,7 @@ from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.arithmetic import between
 from cgraph.ops.compare import where
 from cgraph.ops.elementary import Erf, erf, exp, expm1, tanh
-from cgraph.ops.family import Pointwise, real_node, unary
+from cgraph.ops.family import Pointwise, float_dtype, real_node, unary
 from cgraph.ops.shape import zeros_like
 
 ROOT, DENSITY = 0.5**0.5, (2 * pi) ** -0.5  # of 1/2; of the normal distribution at 0
@@ -164,7 +164,8 @@ def gelu(x: Any, approximate: bool = False) -> Node:
     Source
         Hendrycks and Gimpel 2016, arXiv:1606.08415
     """
-    return apply(Gelu(approximate), real_node(x))
+    x = real_node(x)
+    return apply(Gelu(approximate), x.astype(float_dtype(x.dtype)))
 
 
 @public

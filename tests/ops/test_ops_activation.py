@@ -89,3 +89,11 @@ def test_both_kinds_of_gelu_are_two_nodes():
     x = cg.Var((2,))
     assert cg.gelu(x) is cg.gelu(x) is not cg.gelu(x, True)
     assert apply(Gelu(), x).op == Gelu(False) != Gelu(True)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint64"])
+def test_activations_of_integers_are_those_of_floats(dtype):
+    x = cg.Const(np.array([0, 1, 1]), dtype)
+    for function in (cg.gelu, lambda y: cg.gelu(y, True), cg.swish, cg.mish, cg.softsign, cg.sigmoid, cg.softplus):
+        got, want = cg.compile([function(x), function(x.astype("float64"))])()
+        assert_near(got, want.astype(got.dtype), "float32 formulas")
