@@ -30,9 +30,6 @@ class VarOp(Op, eq=False):
     def name(self) -> str:
         return "var"
 
-    def infer(self) -> Spec:
-        return self.spec
-
 
 class Var(Node):
     """A variable: its value is passed at each run, or stored with `assign`.

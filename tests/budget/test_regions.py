@@ -1,5 +1,8 @@
 """Which regions of a schedule can run in bands, and what is in use: as plain counting says."""
 
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,3 +117,40 @@ def test_a_fork_is_a_value_row_by_row_that_bands_read_and_belongs_to_its_last_re
     read = {x.source for stage in stages if stage.rows for x in stage.rows.reads}
     want = [[x for x in sorted(read) if stages[x].by_rows and stages[x].last == t] for t in range(len(stages))]
     assert Search(stages, ALIGNMENT).forks == want
+
+
+def chain_of_bands() -> list[Stage]:
+    """Four values in bands, each of which reads the one before and needs a workspace."""
+    each = Read(0, tuple(range(6)), tuple(range(1, 7)))
+    reads = [(replace(each, source=t - 1),) if t else () for t in range(4)]
+    return [
+        Stage(6000, t + 1, rows=Rows(f"v{t}", 6, 1000, read), band_nbytes=lambda first, stop: 800)
+        for t, read in enumerate(reads)
+    ]
+
+
+def test_only_band_buffers_of_several_values_are_expected_to_have_gaps():
+    search = Search(chain_of_bands(), ALIGNMENT)
+    for each in (search, search.fresh(), search.another(search.units.shared, False)):
+        units = each.units
+        has_one = units.first == units.join
+        assert (units.alive > 0).all() and has_one.any() and not has_one.all()
+        expected = np.where(has_one, units.alive, (units.alive * (1 + regions.GAPS)).astype(int))
+        assert (units.frame == expected).all()
+
+
+@pytest.mark.parametrize("gaps", [0.5, 0.01])
+def test_the_gaps_of_a_planned_band_buffer_are_expected_in_regions_that_contain_it(gaps, monkeypatch):
+    search = Search(chain_of_bands(), ALIGNMENT)
+    units, choice = search.units, SimpleNamespace(need=lambda units: 0)
+    for unit in np.flatnonzero(units.join - units.first == 1):
+        nbytes = int(units.alive[unit] * (1 + gaps))
+        plan = SimpleNamespace(nbytes=nbytes, improve=lambda work, most: None)
+        monkeypatch.setattr(search, "framing", lambda unit, plan=plan: plan)
+        choice.unit, before = int(unit), units.frame.copy()
+        search.plan(choice, 0, 0)
+        contains = (units.first <= units.first[unit]) & (units.join >= units.join[unit]) & ~units.is_planned
+        share = 1 + regions.ALIKE * (nbytes / units.alive[unit] - 1)
+        expected = np.where(contains, np.maximum(before, (units.alive * share).astype(int)), before)
+        expected[unit] = nbytes
+        assert (units.frame == expected).all()

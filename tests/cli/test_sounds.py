@@ -145,6 +145,14 @@ def test_a_sound_takes_the_bytes_of_its_numbers_and_a_block(tmp_path):
         assert samples.shape == (1, frames) and peak < 4 * frames + 24 * BLOCK
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("bits", [8, 16, 24, 32])
+def test_a_file_that_ends_early_has_the_frames_that_are_whole(bits, channels, tmp_path):
+    nbytes = channels * bits // 8  # of a frame
+    (tmp_path / "x.wav").write_bytes(wav(bits, bytes(6 * nbytes - 1), channels, declared=0xFFFFFF00))
+    assert samples_of(tmp_path / "x.wav")[0].shape == (channels, 5)
+
+
 @pytest.mark.parametrize("order", [(2, 1 << 20), (1 << 20, 2)])
 def test_a_sound_is_read_into_the_input_itself(order, tmp_path):
     (tmp_path / "x.wav").write_bytes(wav(16, np.arange(2 << 20, dtype="<i2").tobytes(), 2))

@@ -254,6 +254,20 @@ def test_the_cache_is_bounded(monkeypatch):
     assert cache.info().entries == 3 and cache.info().compilations == 7
 
 
+def test_a_second_call_with_arrays_looks_up_nothing_but_their_shapes_and_dtypes(monkeypatch):
+    """Arguments that are all arrays take the short way; static, named and other arguments do not."""
+    from cgraph.transforms.compile_function import CompiledFunction
+
+    functions = (cg.jit(lambda x, n=2: x * n), cg.jit(lambda x, n=2: x * n, static_argnums=1))
+    expected = [[f(X).tolist(), f(X, n=3).tolist(), f(X, 3).tolist()] for f in functions]
+    long_way, general = [], CompiledFunction._call
+    monkeypatch.setattr(CompiledFunction, "_call", lambda *xs: long_way.append(xs) or general(*xs))
+    plain, static = functions
+    assert plain(X).tolist() == expected[0][0] and not long_way
+    assert [plain(X, n=3).tolist(), plain(X, 3).tolist()] == expected[0][1:] and len(long_way) == 2
+    assert [static(X).tolist(), static(X, n=3).tolist(), static(X, 3).tolist()] == expected[1] and len(long_way) == 5
+
+
 def test_an_exception_while_tracing_leaves_nothing_behind():
     fails = [True]
 

@@ -1,5 +1,7 @@
 """Convolution of bytes against its meaning in int64: exact, on every form of every target."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -215,6 +217,19 @@ def test_a_residual(join, name):
 def test_first_layers(window, name):
     for c in (1, 3, 4):
         check((1, c, 20, 19, 34, window, 1), form(name), is_plain=True)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_images_of_one_channel_have_a_byte_for_each_pixel_where_a_word_is_four_taps(name):
+    """The taps are neighbours: the window has at least two columns and no dilation along rows."""
+    target = form(name)
+    for c, columns, step, is_plain in product((1, 2, 3), (1, 2, 3, 7), (1, 2), (False, True)):
+        window = Window((3, columns), dilation=(2, step))
+        shape = ByteShape(c, 20, 20, 8, target, window, 1, is_plain)
+        by_taps = is_plain and name == "halves" and c == 1 and columns > 1 and step == 1
+        assert shape.source_lanes == (1 if by_taps else 4 if is_plain else target.lanes)
+        words = -(-columns // 4) if by_taps else columns
+        assert shape.row_taps == (words, 4 if by_taps else step * shape.source_lanes)
 
 
 @pytest.mark.parametrize("name", FORMS)
