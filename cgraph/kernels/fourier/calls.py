@@ -125,8 +125,9 @@ def real_job(
 
 def cut_lines(target: Target, part: str, shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
     """Return the number of lines, how many are transformed at a time, 0 for one, and the maximum number of tasks."""
-    lines, lanes = prod(shape) // shape[axis], target.lanes_of(part)
-    at_a_time = lanes if lanes > 1 and lines > 1 and shape[axis] <= VECTOR_POINTS else 0
+    lines = prod(shape) // shape[axis]
+    lanes = min(target.lanes_of(part), 1 << (lines - 1).bit_length()) if lines else 1
+    at_a_time = lanes if lanes > 1 and shape[axis] <= VECTOR_POINTS else 0
     return lines, at_a_time, MOST_GROUPS if code_generation(target).jit else 1  # exported code runs on one thread
 
 
