@@ -99,7 +99,7 @@ def test_rows_are_repeated_as_often_as_counts_say():
 
 @pytest.mark.parametrize("at", [[0], [-2], [1, 0]])
 def test_a_length_that_only_a_run_knows_replaces_elements_of_a_shape(at):
-    """`torch.Tensor.index_copy` and `expand`: elements of a shape at constant indices are the number of selected rows."""
+    """`torch.Tensor.index_copy` and `expand` write the number of selected rows into a shape at constant indices."""
     steps = [
         ("NonZero", "m", "p"),
         ("Transpose", "p", "t", {"perm": [1, 0]}),
