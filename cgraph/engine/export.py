@@ -90,7 +90,7 @@ class ExportEngine(Record):
         first, last = output_calls(target, compiled)
         parts = [
             [Part("outputs", first)],
-            *map(calls.parts, compiled.steps),
+            *(calls.parts(step) for step in compiled.steps),
             [Part("update edges", update_calls(target, compiled))],
             [Part("outputs", last)],
         ]

@@ -21,6 +21,8 @@ from cgraph.record import Record, replace
 
 KINDS = (Conv2d, ConvTranspose, FramesConv)
 LEAST_CHANNELS = 4  # in or out; fewer gain nothing from blocks, except that images streamed by rows run in bands
+LEAST_DEPTHWISE = 2  # channels of a depthwise one: products of one row for each channel cost more than empty lanes
+LEAST_PIXELS = 1024  # of its result; smaller ones gain less time than the empty lanes take memory
 PACKED_CHANNELS = 8  # with fewer, packing filters and converting images in each run costs more than it saves
 
 
@@ -89,6 +91,8 @@ def is_fusible(node: Node, least: int) -> bool:
     if isinstance(op, FramesConv):
         return True
     k, c = node.shape[1], node.operands[0].shape[1]
+    if op.groups == k == c and node.shape[2] * node.shape[3] >= LEAST_PIXELS:
+        least = min(least, LEAST_DEPTHWISE)
     if node.dtype.kind != "f" or max(k, c) < least:
         return False
     packed = op.groups == 1 and k >= PACKED_CHANNELS and (c >= PACKED_CHANNELS or c <= PLAIN_CHANNELS)

@@ -97,6 +97,22 @@ def test_rows_are_repeated_as_often_as_counts_say():
         load(raw)
 
 
+@pytest.mark.parametrize("at", [[0], [-2], [1, 0]])
+def test_a_length_that_only_a_run_knows_replaces_elements_of_a_shape(at):
+    """`torch.Tensor.index_copy` and `expand` write the number of selected rows into a shape at constant indices."""
+    steps = [
+        ("NonZero", "m", "p"),
+        ("Transpose", "p", "t", {"perm": [1, 0]}),
+        ("Shape", "t", "n", {"end": 1}),
+        ("Concat", " ".join(["n"] * len(at)), "counts", {"axis": 0}),
+        ("ScatterElements", "shape at counts", "s", {"axis": 0}),
+        ("Expand", "half s", "y"),
+    ]
+    raw = open_model(graph_of(steps), MASK, {"shape": numbers(2, 3), "at": numbers(*at), "half": np.float32(0.5)})
+    rng = np.random.default_rng(4)
+    agrees(raw, [{"x": x_of(), "m": rng.random((4, 3)) < share} for share in (0, 0.3, 1)])
+
+
 def test_bins_are_as_many_as_the_largest_number_needs():
     """`torch.bincount`."""
     steps = [

@@ -182,9 +182,16 @@ def test_tasks_have_about_as_many_elements(rows, columns, elements, grid):
         (1088, 1 << 62, 1024),  # 64 are enough
         (100, 64, 64),
         (65, 64, 49),  # 16 are enough in small blocks
+        (3100, 256, 253),  # 28 remain after blocks of 64, 128, 192 and 256
     ],
 )
 def test_the_last_block_is_whole_or_has_many_columns(columns, most, block):
     assert block_columns(columns, AVX2, most) == block
     assert block_columns(columns, gpu_target(9, 0), most) == 1
     assert block_columns(5056, replace(AVX2, block_columns=64)) == 64
+
+
+def test_each_number_of_columns_has_blocks():
+    for columns in range(1, 4000):
+        block = block_columns(columns, AVX2, 256)
+        assert columns <= block or columns % block == 0 or columns % block >= 64

@@ -128,6 +128,9 @@ NOT_FUSIBLE = {
     "no images": cg.conv2d(X[:0], FILTERS),
     "few filters of a Var": cg.conv2d(X, cg.Var((7, 8, 3, 3), "float64")),
     "some channels of a Var's filters": cg.conv2d(X[:, :7], cg.Var((K, 7, 3, 3), "float64")),
+    "depthwise of three channels and few pixels": cg.conv2d(X[:, :3], const(3, 1, 3, 3), 1, 1, groups=3),
+    "depthwise of a channel": cg.conv2d(X[:, :1], const(1, 1, 3, 3)),
+    "two filters for each of few channels": cg.conv2d(X[:, :1], const(2, 1, 3, 3)),
     "groups of a Var's filters": cg.conv2d(X, cg.Var((K, 4, 3, 3), "float64"), groups=2),
 }
 FUSIBLE = {
@@ -137,6 +140,8 @@ FUSIBLE = {
     "few channels of a Var's filters": cg.conv2d(X[:, :4], cg.Var((8, 4, 3, 3), "float64")),
     "few constant filters": cg.conv2d(X, const(7, 8, 3, 3)),
     "constant filters in groups": GROUPED,
+    "depthwise of two channels": cg.conv2d(cg.Var((1, 2, 64, 64), "float64"), const(2, 1, 3, 3), 2, 1, groups=2),
+    "depthwise of three channels": cg.conv2d(cg.Var((1, 3, 32, 32), "float64"), const(3, 1, 5, 5), 1, 2, groups=3),
 }
 
 

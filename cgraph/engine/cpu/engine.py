@@ -115,7 +115,7 @@ class CpuEngine(Record):
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         placed = with_result_places(compiled)
         updates = Part("update edges", update_calls(target, placed))
-        return code_of(chain(map(calls.parts, placed.steps), [[updates]]), compiled)
+        return code_of(chain((calls.parts(step) for step in placed.steps), [[updates]]), compiled)
 
     def program(self, code: Code) -> CpuProgram:
         """Return the code with its kernels; compile those that are not cached."""

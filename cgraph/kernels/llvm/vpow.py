@@ -9,7 +9,7 @@ from math import inf, nan
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.llvm.vexp import clamp, exp_sum
+from cgraph.kernels.llvm.vexp import clamp, exp, exp_sum
 from cgraph.kernels.llvm.vfloat import (
     fast_two_sum,
     flip_sign,
@@ -23,6 +23,7 @@ from cgraph.kernels.llvm.vfloat import (
     two_sum,
     wide,
 )
+from cgraph.kernels.llvm.vlog import log
 
 # (log((1 + s) / (1 - s)) - 2 s - 2/3 s**3) / s**5 in s**2, |s| <= 0.1716
 RATIO = (
@@ -42,7 +43,7 @@ LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 def pow_(k: Builder, x: Val, y: Val) -> Val:
     """x to the power y, within 1.5 ulp."""
     if x.dtype == "f4":
-        return wide(k, pow_, x, y)
+        return wide(k, pow_of_singles, x, y)
     a = magnitude(k, x)
     zero, infinite = a == 0.0, a == inf
     one = k.const(1.0, x.dtype, x.lanes)
@@ -53,6 +54,11 @@ def pow_(k: Builder, x: Val, y: Val) -> Val:
     small = (zero & (y > 0.0)) | (infinite & (y < 0.0))
     size = k.select(zero | infinite, k.select(small, k.const(0.0, x.dtype, x.lanes), inf), size)
     return special(k, x, y, size)
+
+
+def pow_of_singles(k: Builder, x: Val, y: Val) -> Val:
+    """Return x to the power y for float64 values of float32 numbers, with an error far below theirs."""
+    return special(k, x, y, exp(k, log(k, magnitude(k, x)) * y))
 
 
 def special(k: Builder, x: Val, y: Val, size: Val) -> Val:

@@ -1,6 +1,7 @@
 """Arrangement of views before a call: broadcasting, the order of axes, merging axes, and division into tasks."""
 
 from collections.abc import Iterable
+from itertools import chain
 from math import prod
 
 from cgraph.kernels.kernel import Pointer, View, collapse, contiguous
@@ -217,4 +218,5 @@ def block_columns(columns: int, target: Target, most: int = 1 << 62) -> int:
         return 1
     most = min(most, target.block_columns)
     step, least = (64, 64) if most > 64 else (1, 16)
-    return next(b for b in range(most, 0, -step) if columns <= b or columns % b == 0 or columns % b >= least)
+    widths = chain(range(most, 0, -step), range(most, 0, -1))  # any width, where no multiple of 64 fits
+    return next(b for b in widths if columns <= b or columns % b == 0 or columns % b >= least)

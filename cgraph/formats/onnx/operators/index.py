@@ -8,6 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
+from cgraph.formats.onnx.dynamic.intervals import SMALL
 from cgraph.formats.onnx.dynamic.value import (
     Array,
     Ragged,
@@ -25,6 +26,7 @@ from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.sort.calls import LEADING_SHARE
 from cgraph.ops.index import flatten_rows
+from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.first_rows import FirstWrites
 from cgraph.ops.prefix import Prefix
 from cgraph.ops.shape import axis_of, unbroadcast
@@ -184,11 +186,31 @@ def scatter_elements(c: Context) -> Array:
     """Import ScatterElements."""
     if c.is_ragged:
         return open_scatter_elements(c)
+    if is_small_write(c):
+        return written_vector(c)
     x, axis = c[0], axis_of(c.attribute("axis", 0), c[0].ndim)
     index = c.limits.positions(c[1], x.shape[axis])
     place = beside(index, axis)
     part = cg.put_along_axis(x[place], index, c[2], axis, way_to_write(c))
     return part if part.shape == x.shape else cg.set_slice(x, place, part)
+
+
+def is_small_write(c: Context) -> bool:
+    """Return True if lengths known only at run time replace elements of a short vector at constant places."""
+    x, index = c[0], c[1]
+    is_vector = x.ndim == 1 and x.size <= SMALL and x.dtype.kind in "iu" and isinstance(index.op, ConstOp)
+    if not is_vector or way_to_write(c) != "set" or not c.is_open(0, 2):
+        return False
+    return bool(np.all((index.op.array >= -x.size) & (index.op.array < x.size)))
+
+
+def written_vector(c: Context) -> Array:
+    """Return the vector as elements of both operands, so that bounds of lengths hold for its elements."""
+    x, index, values = c[0], c.constant(1), c[2]
+    places = np.arange(x.size)
+    for n, place in enumerate(index):
+        places[place] = x.size + n
+    return cg.take(cg.concat([x, values], 0), places)
 
 
 def way_to_write(c: Context) -> str:
