@@ -197,11 +197,11 @@ def scatter_elements(c: Context) -> Array:
 
 def is_small_write(c: Context) -> bool:
     """Return True if lengths known only at run time replace elements of a short vector at constant places."""
-    x, index = c[0], c[1]
-    is_vector = x.ndim == 1 and x.size <= SMALL and x.dtype.kind in "iu" and isinstance(index.op, ConstOp)
-    if not is_vector or way_to_write(c) != "set" or not c.is_open(0, 2):
+    x, index = c[0], c[1].op
+    is_vector = x.ndim == 1 and x.size <= SMALL and x.dtype.kind in "iu"
+    if not is_vector or not isinstance(index, ConstOp) or way_to_write(c) != "set" or not c.is_open(0, 2):
         return False
-    return bool(np.all((index.op.array >= -x.size) & (index.op.array < x.size)))
+    return bool(np.all((index.array >= -x.size) & (index.array < x.size)))
 
 
 def written_vector(c: Context) -> Array:
