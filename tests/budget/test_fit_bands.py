@@ -11,6 +11,7 @@ from cgraph.budget.bands.fit_bands import FREE_ROWS, fit_bands, fit_row_streams,
 from cgraph.budget.bands.regions import PIXELS
 from cgraph.budget.bands.streamed_rows import by_rows
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.ir.traverse import post_order
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.ops.physical.ports import RowPort, RowSink, RowSource
 from cgraph.ops.physical.stream import Stream
@@ -87,6 +88,20 @@ def test_an_arrangement_keeps_outputs_and_tells_its_regions(network):
         assert len(way.layout.steps) == len(whole[0].layout.steps) - sum(len(r.steps) - 1 for r in regions)
     (plain, *_) = regional(whole[0], [], planner)
     assert plain.layout.steps == whole[0].layout.steps
+
+
+def test_what_later_runs_read_again_keeps_its_bytes():
+    """Values that do not depend on a changing input stay in memory: nothing is cut, and no plan drops them."""
+    y, x = residual()
+    other = cg.Var((1, 8, 16, 12), name="other")
+    planner = planner_of()
+    (root,) = lowered(y + cg.tanh(other) * 2)
+    kept = next(node for node in post_order([root]) if node.operands == (other,))
+    whole = scheduled(planner, root, always=(kept,))
+    assert all(way.layout.always == {kept} for way in regional(whole[0], [], planner))
+    for nbytes in (None, 64, whole[1].nbytes):
+        choice = fit_bands(whole, nbytes, None, planner)
+        assert choice[0].layout.always == {kept} and choice[1].nbytes == whole[1].nbytes
 
 
 def test_several_outputs_stay_in_their_order():

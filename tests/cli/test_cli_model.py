@@ -22,6 +22,7 @@ from cgraph.cli.model import (
     model_of,
     open_vars,
     python_object,
+    read_keras,
 )
 from cgraph.cli.model_arguments import ENDINGS, add_model
 from cgraph.errors import FormatError
@@ -211,6 +212,8 @@ def test_a_keras_file_runs_with_the_sizes_of_its_inputs(tmp_path, monkeypatch, c
         main(["plan", f"net{ending}", "--shape", "x.1=4"]) == 0
         and main(["plan", f"net{ending}", "--shape", "x=2x4x2"]) == 0
     )
+    for shapes, want in (({"x.1": 4}, (1, 4, 2)), ({"x.1": 4, "batch": 3}, (3, 4, 2)), ({"x": (5, 4, 2)}, (5, 4, 2))):
+        assert read_keras(Path(f"net{ending}"), ModelOptions(shapes=shapes)).inputs[0].shape == want
     capsys.readouterr()
     for given, words in (([], "give --shape x.1=1"), (["--shape", "y=3"], "'y' is not a size of this network")):
         assert main(["plan", f"net{ending}", *given]) == 2

@@ -1,6 +1,7 @@
 """A function made of a function: its name and recipe, placeholders for leaves, and random streams that advance."""
 
 import numpy as np
+import pytest
 
 import cgraph as cg
 from cgraph.transforms.transformation import InnerCall, Transformation, leaves_of, substitute
@@ -75,10 +76,25 @@ def test_leaves_in_their_order():
     assert leaves_of(({"b": 1.0, "a": (2.0, None)}, [3.0])) == [1.0, 2.0, 3.0]
 
 
-def test_random_streams_advance_through_a_transformation():
-    draw = Twice(lambda stream: stream.normal(size=2))
+def weighted(x, stream):
+    return (x * stream.normal(size=2)).sum()
+
+
+TRANSFORMED = {
+    "twice": (Twice(weighted), lambda x, w: 2 * (x * w).sum()),
+    "grad": (cg.grad(weighted), lambda x, w: w),
+    "value_and_grad": (lambda x, s: cg.value_and_grad(weighted)(x, s)[1], lambda x, w: w),
+    "jacobian": (cg.jacobian(weighted), lambda x, w: w),
+    "vmap": (lambda x, s: cg.vmap(weighted, (0, None))(np.stack([x, 2 * x]), s), lambda x, w: (x * w).sum() * np.array([1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("function, meaning", TRANSFORMED.values(), ids=TRANSFORMED)
+def test_random_streams_advance_through_a_transformation(function, meaning):
+    """Each call draws what follows, as outside; within a function that is compiled, too."""
     stream, plain = (cg.numpy.random.default_rng(5) for _ in range(2))
-    first, second = draw(stream), draw(stream)
-    want = [2 * plain.normal(size=2) for _ in range(2)]
-    assert_near([first, second], want, "float64 formulas")
-    assert (first != second).all()
+    x = np.array([1.0, 3.0])
+    for call in (function, function, cg.jit(lambda x, stream: function(x, stream))):
+        assert_near(call(x, stream), meaning(x, plain.normal(size=2)), "float64 formulas")
+    twice = cg.jit(lambda x, stream: (function(x, stream), function(x, stream)))
+    assert_near(twice(x, stream), [meaning(x, plain.normal(size=2)) for _ in range(2)], "float64 formulas")

@@ -49,10 +49,12 @@ def test_new_arrays_of_plain_numbers(call):
 
 def test_ends_may_be_nodes_of_any_shape():
     arrays = {"x": drawn((2, 1)), "y": drawn((3,), seed=1) + 4}
+    bases = {"z": np.array([2.0, 3.0, 0.5])}
     for num, endpoint, axis in product((0, 1, 2, 5), (True, False), (0, 1, -1)):
         rest = f"{num}, endpoint={endpoint}, axis={axis}"
         compare(f"np.linspace(x, y, {rest})", **arrays)
         compare(f"np.logspace(x, y, {rest}, base=2)", **arrays)
+        compare(f"np.logspace(x, y, {rest}, base=z)", **arrays, **bases)
         compare(f"np.geomspace(x, y, {rest})", **arrays)
     for num in (2, 3, 7):
         compare(f"np.linspace(x, y, {num}, retstep=True)", **arrays)

@@ -1,5 +1,8 @@
 """Values of Vars: what fits, what is rounded, what is copied, and what a run may write."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ import cgraph as cg
 from cgraph.errors import InputError, UnassignedError
 from cgraph.ir.spec import Spec
 from cgraph.storage.cell import (
+    LIBRARIES,
     Cell,
     CellValue,
     aligned_empty,
@@ -151,6 +155,26 @@ def test_only_arrays_that_others_can_write_are_shared_with_them():
     for name in ("tensorflow", 3):
         with pytest.raises(InputError, match="Use one of numpy, torch, jax, cupy"):
             reader_of(name)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", "cupy"])
+def test_another_library_gets_our_memory_or_a_copy_that_it_may_write(monkeypatch, library):
+    """Stand-ins of the libraries. An array of a device is not copied; cupy reads arrays of the host by `asarray`."""
+    stand_in = SimpleNamespace(from_dlpack=lambda x: ("in place", x), asarray=lambda x: ("read", x))
+    monkeypatch.setitem(sys.modules, LIBRARIES[library], stand_in)
+    read, x = reader_of(library), np.arange(6.0).reshape(2, 3)
+    closed = x.copy()
+    closed.flags.writeable = False
+    way = "read" if library == "cupy" else "in place"
+    for array, is_shared in ((x, True), (x.T, True), (x[:, ::2], True), (closed, False), (x[::-1], False)):
+        got, y = read(array)
+        assert got == way and (y is array) == is_shared and y.flags.writeable and min(y.strides) >= 0
+        np.testing.assert_array_equal(y, array)
+    on_device = object()
+    assert read(on_device) == ("in place", on_device)
+    monkeypatch.setitem(sys.modules, LIBRARIES[library], None)
+    with pytest.raises(InputError, match=f"arrays of {library} cannot be returned: .* Install the library"):
+        reader_of(library)
 
 
 @pytest.mark.parametrize("setting", ["raise", "ignore", "warn"])

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cuda import program
+from cgraph.engine.cuda.device import LaunchError
 from cgraph.engine.cuda.program import SKIP, STOP_SYMBOL, CudaInstance, Stops
+from cgraph.engine.cuda.segments import Segment
+from cgraph.errors import EngineError
 
 TABLE = np.array([[0, 0], [0, 4], [0, 9], [0, 12]])  # where the arguments of each row begin
 
@@ -47,6 +50,32 @@ class LateQueue:
         for address, room in self.left:
             room[...] = self.memory[address : address + len(room)]
         self.left.clear()
+
+
+@pytest.mark.parametrize("check", [False, True])
+@pytest.mark.parametrize(
+    "error, rows, words",
+    [
+        (LaunchError(0, "too large"), (2, 4, 5), "step 2: too large"),
+        (LaunchError(1, "too large"), (2, 4, 5), "step 4: too large"),
+        (LaunchError(2, "too large"), (2, 4, 5), "step 5: too large"),
+        (EngineError("lost"), (2, 4, 5), "step 2 or one of 2 calls after it: lost"),
+        (EngineError("lost"), (3,), "step 3: lost"),
+    ],
+)
+def test_a_failed_segment_names_the_step_of_its_row_or_its_first_step(error, rows, words, check):
+    """A launch that was refused knows its row in the segment; an error that comes later does not."""
+
+    def fail(*args):
+        raise error
+
+    instance = object.__new__(CudaInstance)
+    is_late = check and not isinstance(error, LaunchError)
+    instance.queue = SimpleNamespace(run=(lambda table: None) if is_late else fail, wait=fail)
+    instance.program = SimpleNamespace(graphs=False, check=check)
+    instance.code = SimpleNamespace(labels=[f"step {i}" for i in range(6)], label_of=np.arange(6))
+    with pytest.raises(EngineError, match=f"^{words}$"):
+        instance._run_segment(Segment(np.zeros((len(rows), 5), np.int64), rows=rows))
 
 
 @pytest.mark.parametrize("stopped", [None, (0, 1)])
