@@ -171,8 +171,8 @@ def test_a_model_is_timed_beside_openvino_in_float32_and_as_it_comes(folder, cap
 @pytest.mark.parametrize("precision", ["bf16", "0.1"])
 def test_rounded_layers_have_a_row_of_their_own(folder, precision, monkeypatch, capsys):
     monkeypatch.setattr(CpuEngine, "kernel_target", PairsEngine.kernel_target)
-    x = cg.Var((4, 8), name="x")
-    save("net.onnx", x @ np.random.default_rng(0).standard_normal((8, 8)).astype("f4"), [x])
+    x, y = cg.Var((4, 8), name="x"), cg.Var((8,), name="y")
+    save("net.onnx", x @ np.random.default_rng(0).standard_normal((8, 8)).astype("f4") + y, [x, y])
     assert main(["bench", "net.onnx", "--runs", "2", "--precision", precision, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert list(facts["seconds"]) == ["cgraph", "cgraph bf16"]

@@ -127,6 +127,10 @@ def test_one_scale_of_all_filters_is_stored_once():
     filters, scale, constants = fixed_layer([100, 7], [3 << 29, 3 << 29], [-7, -7])
     assert constants.result.has_one_scale and constants.numbers[1].tolist() == scale[:, 0].tolist()
     assert split_scale(constants.shape, *constants.numbers, constants.result).tolist() == scale.tolist()
+    for factors, shifts in (([3 << 29, 3 << 29], [-7, -8]), ([3 << 29, 2**30], [-7, -7])):
+        filters, scale, constants = fixed_layer([100, 7], factors, shifts)
+        assert constants.result.bounded and not constants.result.has_one_scale
+        assert split_scale(constants.shape, *constants.numbers, constants.result).tolist() == scale.tolist()
     depthwise = ByteShape(8, 5, 5, 8, HALVES, Window((3, 3)), 8)
     filters = np.ones((8, 1, 3, 3), "int8")
     same = np.array([[1 << 30] * 8, [-7] * 8], "int32")

@@ -76,6 +76,20 @@ def test_results_are_the_models_and_not_what_the_program_computes_beside_them():
     assert [str(x) for x in TrimmedFunction.of(function, Trims(cases, ())).results] == ["int64[]"]
 
 
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+def test_each_run_returns_the_first_array_whose_condition_holds(engine):
+    """Conditions change from run to run, and each array has lengths of its own; the last one has no condition."""
+    x, n, m = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "m")
+    outputs = {"same": x + 0, "twice": 2 * x, "less": -x, "few": n < 2, "fewer": m < 2, "length": cg.maximum(n, 1)}
+    cases = [[Case(3, 0, {0: 5}), Case(4, 1, {}), Case(None, 2, {1: 5})], [Case(4, 2, {}), Case(None, 0, {})]]
+    function = TrimmedFunction.of(compile(outputs, [x, n, m], engine=engine), Trims(cases, ()))
+    for rows, columns in ((1, 3), (3, 1), (1, 1), (3, 3), (1, 3), (2, 2), (3, 0)):
+        first, second = function(TABLE, np.array(rows), np.array(columns))
+        want = TABLE[:rows] if rows < 2 else 2 * TABLE if columns < 2 else -TABLE[:, :rows]
+        np.testing.assert_array_equal(first, want)
+        np.testing.assert_array_equal(second, -TABLE if columns < 2 else TABLE)
+
+
 def test_buffers_and_single_results_are_refused():
     function = trimmed()
     with pytest.raises(InputError, match="out= is not supported for results of dynamic length"):

@@ -196,6 +196,17 @@ def test_a_plan_that_the_device_does_not_hold_is_refused(monkeypatch):
     x = cg.Var((1000,), name="x")
     with pytest.raises(BudgetError, match="a simulated GPU has 1000 B"):
         cg.compile(cg.cumsum(x * 2), [x], engine=SIM)
+    y = cg.cumsum(cg.flip(cg.cumsum(cg.flip(cg.cumsum(x)))))
+    monkeypatch.setattr(SimulatedDevice, "nbytes", 1 << 20)
+    for memory in ("auto", "one_each"):  # plans of the fewest bytes, and plans of more
+        f = cg.compile(y, [x], engine=SIM, memory=memory)
+        assert (f.nbytes > f.compiled.lower_bound) == (memory == "one_each")
+        with monkeypatch.context() as patch:
+            patch.setattr(SimulatedDevice, "nbytes", f.nbytes)
+            assert cg.compile(y, [x], engine=SIM, memory=memory).nbytes == f.nbytes
+            patch.setattr(SimulatedDevice, "nbytes", f.nbytes - 1)
+            with pytest.raises(BudgetError, match="a simulated GPU has"):
+                cg.compile(y, [x], engine=SIM, memory=memory)
 
 
 def test_a_fault_of_a_kernel_names_the_step():
