@@ -227,3 +227,14 @@ def test_cuts_lie_where_fewest_bytes_must_be_kept():
         assert len(cuts) >= segments - 1 and cuts == sorted(set(cuts))
         across = forward.bytes_across(list(enumerate(forward.last)))
         assert {across[t] for t in cuts} == {BATCH * 4}  # one number for each row
+
+
+def test_the_steps_of_each_segment_run_again_the_last_segment_first():
+    x, _, loss, gradients = chain(16)
+    layout = planned(loss, *gradients).layout
+    counts = {2: [8, 8], 3: [4, 6, 5, 5], 4: [4, 4, 4, 4], 5: [2, 4, 3, 3, 3, 3, 3]}
+    for segments, again in counts.items():
+        dropped, order = Forward(layout).dropped(segments), in_segments(layout, segments)
+        assert [len(steps) for steps in dropped] == again
+        repeats = [t for i, t in enumerate(order) if t in order[:i]]
+        assert repeats == [t for steps in reversed(dropped) for t in steps]

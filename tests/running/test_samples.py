@@ -19,8 +19,15 @@ def test_a_sample_is_an_array_or_a_tuple_with_one_for_each_input():
     assert x.dtype == "f4" and y.dtype == "i4" and y == 3
 
 
+NONE = "quantising needs at least one"
+
+
 @pytest.mark.parametrize(
-    ("samples", "text"), [([], "quantising needs at least one"), ([(1, 2, 3)], "3 arrays for 2"), ([(1, 2)], "x ")]
+    ("samples", "text"),
+    [
+        *(([], NONE), ((), NONE), (iter([]), NONE), (np.empty((0, 2, 2)), NONE), ({}, NONE)),
+        *(([(1, 2, 3)], "3 arrays for 2"), ([(1, 2)], "x ")),
+    ],
 )
 def test_others_are_refused(samples, text):
     with pytest.raises(InputError, match=text):
