@@ -7,6 +7,7 @@ import safetensors.numpy
 import cgraph as cg
 import nn
 from cgraph.errors import FormatError
+from nn.torch_weights import by_prefix
 from tests.nn.support import draw
 from tests.support.tolerance import assert_near
 
@@ -100,6 +101,17 @@ def test_names_are_changed(tmp_path, rename):
     head = nn.load_torch(Headed(), path, rename).head
     np.testing.assert_array_equal(head.weight.value, arrays["head.weight"].T)
     np.testing.assert_array_equal(head.bias.value, arrays["head.bias"])
+
+
+@pytest.mark.parametrize(("name", "rename", "want"), [
+    ("a.b.c", {}, "a.b.c"), ("a.b.c", {"a": "x"}, "x.b.c"), ("a.b.c", {"a": "x", "a.b": "y"}, "y.c"),
+    ("a.b.c", {"a.b.c": "y.z", "a.b": "x"}, "y.z"), ("ab.c", {"a": "x"}, "ab.c"), ("a.b", {"b": "x"}, "a.b"),
+    ("a.b.c", {"a": ""}, "b.c"), ("a.b.c", {"a.b": ""}, "c"), ("a.b", {"": "x"}, "x.a.b"), ("a.b", {"": ""}, "a.b"),
+    ("a.b", {"a": None}, None), ("a.b", {"": None}, None), ("a.b", {"a": None, "a.b": "x"}, "x"),
+    ("a.b", {"": "x", "a": None}, None),
+])  # fmt: skip
+def test_the_longest_prefix_is_replaced_up_to_a_dot(name, rename, want):
+    assert by_prefix(name, rename) == want
 
 
 def test_what_becomes_none_is_left_out(tmp_path):

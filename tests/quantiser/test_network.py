@@ -37,6 +37,30 @@ def test_values_that_only_move_have_the_scale_of_what_they_move():
     assert found.bytes[sliced] is found.bytes[pooled] is found.layers[0].last
 
 
+@pytest.mark.parametrize(
+    ("shape", "axes", "is_total"),
+    [
+        ((1, 8, 8, 8), (2, 3), True),
+        ((1, 8, 8, 8), (3, 2), True),
+        ((1, 8, 8, 8), 3, False),
+        ((1, 8, 8, 8), (1, 2), False),
+        ((1, 8, 8, 8), (1, 2, 3), False),
+        ((1, 8, 8, 4, 2), (2, 3), False),
+        ((1, 8, 64), 2, False),
+    ],
+)
+def test_only_the_sum_over_all_pixels_of_an_image_stays_within_bytes(shape, axes, is_total):
+    """Its operand becomes bytes, and the sum does not; of any other sum the result becomes bytes."""
+
+    def make(net):
+        mean = cg.mean(cg.reshape(cg.relu(net.conv(X, 8)), shape), axes)
+        return net.linear(cg.reshape(mean, (1, mean.size)), 4)
+
+    found = network(make)
+    (total,) = [x for x in found.order if x.op.name == "sum"]
+    assert (total in found.bytes, total.operands[0] in found.bytes) == (not is_total, is_total)
+
+
 def test_parts_of_a_concat_have_its_scale_unless_others_read_them():
     def both(net):
         one, two = cg.relu(net.conv(X, 4)), cg.relu(net.conv(X, 5))

@@ -28,6 +28,7 @@ def test_addresses_name_their_memory():
     assert c_pointer(Address("constants", 8), INTERFACE) == "m_constants + 8"
     assert c_pointer(Address("state:mean", 4), INTERFACE) == "(uint8_t *)m_mean + 4"
     assert c_pointer(Address("stop", 0), INTERFACE) == "(uint8_t *)&stop_word + 0"
+    assert c_pointer(Address("done", 8), INTERFACE) == "(uint8_t *)&done_word + 8"
     assert c_pointer(Address("in:at", 12), INTERFACE) == "(const uint8_t *)in1 + 12"
     assert c_pointer(Address("out:total", 0), INTERFACE) == "(uint8_t *)out0 + 0"
     moving = Moving(Moving(Address("arena", 8), 1, 16), 4, -4)
