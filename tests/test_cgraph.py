@@ -31,7 +31,12 @@ def test_packages_pictures_and_ops_are_names():
     assert cgraph.conv2d is cgraph.OPS["conv2d"] and cgraph.vmap is import_module("cgraph.transforms.vectorise").vmap
 
 
-def test_all_lists_names_pictures_and_ops_and_dir_packages_as_well():
+@pytest.mark.parametrize("pictures", ["loaded", "not loaded"])
+def test_all_lists_names_pictures_and_ops_and_dir_packages_as_well(monkeypatch, pictures):
+    """Whether or not the view was loaded, which adds pictures to the functions."""
+    import_module("cgraph.view")
+    functions = {name: x for name, x in cgraph.OPS.items() if name not in PICTURES or pictures == "loaded"}
+    monkeypatch.setattr(cgraph, "_functions", lambda: functions)
     names = cgraph.__all__
     assert len(names) == len(set(names)) and {*PICTURES, "compile", "conv2d", "Var", "__version__"} <= set(names)
     assert not set(PACKAGES) & set(names) and {*PACKAGES, "nn", *names} == set(dir(cgraph))
