@@ -321,6 +321,18 @@ def test_repeated_weights_of_a_leaf_count_once_if_there_is_one_target(targets):
     np.testing.assert_array_equal(by_cgraph(model, X)[0][:, 0], [high, low, high, high])
 
 
+@pytest.mark.parametrize("base", [[2.5], [2.5, -1.0], None])
+def test_trees_without_weights_return_the_base_values(base):
+    """All lists of weights are empty."""
+    targets = len(base or [0])
+    model = onnx.ModelProto.FromString(small_tree(n_targets=targets, **({"base_values": base} if base else {})))
+    for attribute in model.graph.node[0].attribute:
+        if attribute.name.startswith("target_"):
+            attribute.ClearField("ints" if attribute.ints else "floats")
+    (got,) = by_cgraph(model.SerializeToString(), X)
+    np.testing.assert_array_equal(got, np.tile(np.float32(base or [0]), (len(X), 1)))
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

@@ -161,17 +161,19 @@ def test_overwriting_a_part_spoils_the_whole():
     refused(run.moved(by_name["tanh"], run.views[x].at.offset), "reads <concat")
 
 
-def with_workspace():
-    """A convolution with its workspace, and another user of its operand."""
-    x = cg.exp(cg.Var((4, 3, 16, 16)))
+def with_workspace(is_view=False):
+    """A convolution with its workspace, and another user of its operand, which may be a view."""
+    x = cg.reshape(cg.exp(cg.Var((12, 256))), (4, 3, 16, 16)) if is_view else cg.exp(cg.Var((4, 3, 16, 16)))
     y = cg.conv2d(x, cg.Var((8, 3, 3, 3)), pad=1)
     run = run_of(planned(x + 1.0, y))
     assert y in run.workspaces
     return x, y, run
 
 
-def test_a_workspace_lies_apart_from_operands_results_and_all_that_is_read_later():
-    x, y, run = with_workspace()
+@pytest.mark.parametrize("is_view", [False, True])
+def test_a_workspace_lies_apart_from_operands_results_and_all_that_is_read_later(is_view):
+    x, y, run = with_workspace(is_view)
+    assert any(n is x for n in run.steps) != is_view
     other = next(n for n in run.steps if n.op.name == "add")
     refused(run.with_workspace(y, run.views[x].at.offset), "the workspace of <conv2d.*share bytes")
     refused(run.with_workspace(y, run.views[y].at.offset), "the workspace of <conv2d.*share bytes")
