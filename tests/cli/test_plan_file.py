@@ -51,6 +51,15 @@ def test_a_model_is_changed_until_it_fits(capsys):
     assert "in bands" in text
 
 
+def test_a_plan_of_a_model_is_written_if_it_is_within_the_budget_and_the_curve_always(tmp_path, capsys):
+    plan, curve = tmp_path / "plan.json", tmp_path / "curve.svg"
+    model = ["plan", "tests.cli.test_plan_file:chain", "--strategy", "auto", "--save", str(plan), "-o", str(curve)]
+    assert main([*model, "--budget", "63"]) == 1
+    assert "the budget is 63 B" in capsys.readouterr().err and not plan.exists() and curve.exists()
+    assert main([*model, "--budget", "64"]) == 0
+    assert json.loads(plan.read_text())["nbytes"] == 64
+
+
 def layers():
     x = y = cg.Var((1, 8, 64, 64), name="x")
     for _ in range(3):

@@ -43,6 +43,23 @@ class Stopped:
         self.socket.close()
 
 
+@pytest.mark.parametrize(
+    ("host", "family"), [("127.0.0.1", "AF_INET"), ("localhost", "AF_INET"), ("::1", "AF_INET6"), ("fe80::1", "AF_INET6")]
+)
+def test_a_door_listens_at_addresses_of_its_hosts_family(monkeypatch, host, family):
+    """A stand-in listens at 127.0.0.1, since a machine may be without IPv6."""
+    asked, create_server = [], socket.create_server
+
+    def listen(address, *, family=socket.AF_INET, **options):
+        asked.append((address, family))
+        return create_server(("127.0.0.1", 0), **options)
+
+    monkeypatch.setattr(socket, "create_server", listen)
+    with closing(Door(host, SECRETS, HASTY)) as door:
+        assert asked == [((host, 0), getattr(socket, family))]
+        assert door.address == (host, door.address[1]) and answers(("127.0.0.1", door.address[1]), SECRETS, PATIENCE)
+
+
 def test_what_comes_late_twice_or_from_strangers_belongs_to_no_round():
     with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
         strangers = [connect(door.address, Secrets(b"x" * 32), 1, kind, 1, 2) for kind in (MEMBER, QUESTION)]
