@@ -108,6 +108,29 @@ def test_convolutions_have_the_bits_of_rounded_floats(name, dtype, target):
         assert function(given).tobytes() == want(given).tobytes()
 
 
+VIEWS = {  # of a matrix [160, 120]
+    "none": lambda w: w,
+    "turned": cg.transpose,
+    "broadcast": lambda w: cg.broadcast_to(w, (2, 160, 120)),
+    "turned and broadcast": lambda w: cg.broadcast_to(cg.transpose(w), (2, 120, 160)),
+    "broadcast and turned": lambda w: cg.transpose(cg.broadcast_to(w, (2, 160, 120)), (0, 2, 1)),
+    "of three views": lambda w: cg.broadcast_to(
+        cg.transpose(cg.broadcast_to(w, (2, 160, 120)), (2, 0, 1)), (3, 120, 2, 160)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_matrix_is_that_of_the_rounded_one(name):
+    weights = normal(160, 120)
+    (right, same) = (VIEWS[name](cg.Const(w)) for w in (weights, rounded(weights, "bfloat16")))
+    x = cg.Var((5, right.shape[-2]), name="x")
+    (held,) = hold_weights((x @ right,), dtype_of("bfloat16"))
+    assert sum(n.nbytes for n in post_order([held]) if isinstance(n.op, ConstOp)) == 2 * weights.size
+    values = {x: normal(*x.shape)}
+    np.testing.assert_array_equal(*evaluate([held, x @ same], values))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_constants_of_a_storage_dtype_keep_it(dtype):
     w, f = convert(normal(300, 200), dtype_of(dtype)), convert(normal(128, 64, 3, 3), dtype_of(dtype))
