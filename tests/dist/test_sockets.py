@@ -44,7 +44,8 @@ class Stopped:
 
 
 @pytest.mark.parametrize(
-    ("host", "family"), [("127.0.0.1", "AF_INET"), ("localhost", "AF_INET"), ("::1", "AF_INET6"), ("fe80::1", "AF_INET6")]
+    ("host", "family"),
+    [("127.0.0.1", "AF_INET"), ("localhost", "AF_INET"), ("::1", "AF_INET6"), ("fe80::1", "AF_INET6")],
 )
 def test_a_door_listens_at_addresses_of_its_hosts_family(monkeypatch, host, family):
     """A stand-in listens at 127.0.0.1, since a machine may be without IPv6."""

@@ -85,7 +85,10 @@ TRANSFORMED = {
     "grad": (cg.grad(weighted), lambda x, w: w),
     "value_and_grad": (lambda x, s: cg.value_and_grad(weighted)(x, s)[1], lambda x, w: w),
     "jacobian": (cg.jacobian(weighted), lambda x, w: w),
-    "vmap": (lambda x, s: cg.vmap(weighted, (0, None))(np.stack([x, 2 * x]), s), lambda x, w: (x * w).sum() * np.array([1.0, 2.0])),
+    "vmap": (
+        lambda x, s: cg.vmap(weighted, (0, None))(np.stack([x, 2 * x]), s),
+        lambda x, w: (x * w).sum() * np.array([1.0, 2.0]),
+    ),
 }
 
 
