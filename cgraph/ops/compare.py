@@ -51,9 +51,10 @@ def _comparison(name: str, primitive: str, numpy: Any, doc: str) -> Any:
 
 def is_outside(number: Any, x: Any) -> bool:
     """Return True for a Python integer that is greater or less than each value of the integer dtype of `x`."""
-    if type(number) is not int or getattr(plain(x), "dtype", np.dtype(bool)).kind not in "iu":
+    dtype = getattr(plain(x), "dtype", np.dtype(bool))
+    if type(number) is not int or dtype.kind not in "iu":
         return False
-    limits = np.iinfo(x.dtype)
+    limits = np.iinfo(dtype)
     return not limits.min <= number <= limits.max
 
 

@@ -41,6 +41,15 @@ def test_python_integers_outside_the_dtype_are_compared_by_value(name, dtype):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("values", [[1, 2, 3], (1, 2), [[1], [5]], [0.5, 2.0]], ids=str)
+def test_lists_are_compared_with_numbers_as_arrays(name, values):
+    call, want = getattr(cg, name), getattr(np, name)
+    for n in (2, 2**70, -(2**70), 1.5, True):
+        for got, expected in ((call(values, n), want(values, n)), (call(n, values), want(n, values))):
+            np.testing.assert_array_equal(computed(got), expected)
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_complex_numbers_are_compared_by_the_real_part_first():
     x, y = pairs_of(np.array([1 + 1j, 1 - 1j, 2, complex(NAN, 0)]))
