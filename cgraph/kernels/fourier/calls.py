@@ -13,7 +13,7 @@ from cgraph.kernels.views.layout import outer_table, without
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
 
-RADICES = (4, 2, 3, 5)  # each has code of its own; other prime factors have a loop
+RADICES = (4, 2, 3, 5)  # factors with separate code; other primes have a loop
 LARGEST_FACTOR = 31  # transforms of lengths with larger prime factors take a chirp
 MOST_GROUPS = 16  # tasks; each has scratch
 GROUP_POINTS = 1 << 14  # of a task, at least

@@ -239,7 +239,7 @@ class LineGroup(Record):
             stride.value, rest.value = stride.value * radix, count
 
     def special_pass(self, radix: int, butterfly, stride: Val, count: Val) -> None:
-        """Emit the pass of a factor with code of its own: the results at `p` = 0 are not multiplied by 1."""
+        """Emit the pass of a factor with separate code: the results at `p` = 0 are not multiplied by 1."""
         self.butterflies(radix, butterfly, stride, count, self.k.const(0, "i8"), [])
         with self.k.loop(1, count) as p:
             twiddles = [self.table_root(p * stride * i) for i in range(1, radix)]
