@@ -342,6 +342,7 @@ def test_float_results_of_bytes_are_near_with_bf16(end):
     assert count(function, TileIntegerConv) and np.abs(function(numbers) - want).max() <= 0.02 * np.abs(want).max()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(network=networks())
 def test_random_networks_of_bytes_have_the_bits_of_vectors(network):

@@ -41,6 +41,7 @@ def test_auto_searches_on_its_own_where_that_takes_no_more_than_its_share(monkey
     assert auto(problem) == cheap
 
 
+@pytest.mark.slow
 def test_auto_does_not_search_on_for_few_bytes_among_many_operands(monkeypatch):
     monkeypatch.setattr("cgraph.memory.auto.exact", None)
     problem = random_problem(3, 700)

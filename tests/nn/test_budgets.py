@@ -30,6 +30,7 @@ def trained(budget):
     return step.function.nbytes, losses, [x.value for x in model.variables().values()]
 
 
+@pytest.mark.slow
 def test_twenty_budgets_give_ten_equal_steps():
     free, *want = trained(None)
     with pytest.raises(BudgetError, match="the least budget") as refused:

@@ -20,6 +20,7 @@ def splits(draw, n):
     return tuple(axes)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(data=st.data())
 def test_a_regrouped_array_is_the_broadcast_one_under_other_axes(data):

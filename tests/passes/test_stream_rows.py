@@ -148,6 +148,7 @@ def least_budget(*graph, **options):
     return least
 
 
+@pytest.mark.slow
 def test_a_budget_for_a_training_step_gives_the_same_bits():
     graph = trained()
     free = cg.compile(*graph).nbytes

@@ -109,6 +109,7 @@ def test_extra_work_is_at_most_that_of_segments():
         assert 0 < extra <= problem.extra(order)
 
 
+@pytest.mark.slow
 def test_fewer_bytes_than_segments_can_do():
     x, _, loss, gradients = chain(24)
     outputs = [loss, *gradients]

@@ -92,7 +92,7 @@ def test_rounded_numbers_are_numpys_on_every_machine(name, tmp_path):
     assert run.outputs == bytes_of([np.rint(value), np.floor(value), np.ceil(value), np.trunc(value)])
 
 
-@pytest.mark.parametrize("name", ["cortex-m7", "cortex-m55"])
+@pytest.mark.parametrize("name", [pytest.param("cortex-m7", marks=pytest.mark.slow), "cortex-m55"])
 def test_spectra_of_frames_have_the_bits_of_the_twin(name, tmp_path):
     """Of even and odd counts, by factors and by a chirp."""
     sound = cg.Var((1, 240), "float32", "sound")
