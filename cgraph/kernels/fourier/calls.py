@@ -128,7 +128,7 @@ def cut_lines(target: Target, part: str, shape: tuple[int, ...], axis: int) -> t
     lines = prod(shape) // shape[axis]
     lanes = min(target.lanes_of(part), 1 << (lines - 1).bit_length()) if lines else 1
     at_a_time = lanes if lanes > 1 and shape[axis] <= VECTOR_POINTS else 0
-    return lines, at_a_time, MOST_GROUPS if code_generation(target).jit else 1  # exported code runs on one thread
+    return lines, at_a_time, MOST_GROUPS if code_generation(target).jit else 1  # code for others seldom has threads
 
 
 def radices_of(n: int) -> list[int]:
