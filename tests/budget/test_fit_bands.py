@@ -96,12 +96,12 @@ def test_what_later_runs_read_again_keeps_its_bytes():
     other = cg.Var((1, 8, 16, 12), name="other")
     planner = planner_of()
     (root,) = lowered(y + cg.tanh(other) * 2)
-    kept = next(node for node in post_order([root]) if node.operands == (other,))
-    whole = scheduled(planner, root, always=(kept,))
-    assert all(way.layout.always == {kept} for way in regional(whole[0], [], planner))
+    stays = next(node for node in post_order([root]) if node.operands == (other,))
+    whole = scheduled(planner, root, always=(stays,))
+    assert all(way.layout.always == {stays} for way in regional(whole[0], [], planner))
     for nbytes in (None, 64, whole[1].nbytes):
         choice = fit_bands(whole, nbytes, None, planner)
-        assert choice[0].layout.always == {kept} and choice[1].nbytes == whole[1].nbytes
+        assert choice[0].layout.always == {stays} and choice[1].nbytes == whole[1].nbytes
 
 
 def test_several_outputs_stay_in_their_order():

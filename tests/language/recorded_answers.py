@@ -1,7 +1,7 @@
 """What calls with one wrong argument answer: the message of their error, or dtypes and shapes of the results.
 
 Each call of the tables of options is made with each of its numbers, texts and operands replaced in turn, and with each
-keyword left out. `recorded_answers.txt` has a digest of the answers to each call. Nobody reads so many messages when a
+keyword left out. `recorded_answers.txt` has a digest of the answers to each call. So many messages are not read when a
 line of a check changes; the record says which calls answer otherwise.
 
 ``python -m tests.language.recorded_answers`` writes the record anew, and ``python -m tests.language.recorded_answers

@@ -7,7 +7,7 @@ from tests.language.recorded_answers import RECORD, recorded
 
 
 def test_answers_are_those_of_the_record():
-    found, wanted = recorded(), RECORD.read_text().splitlines()
-    changed = [line for line in found if line not in set(wanted)]
+    answers, expected = recorded(), RECORD.read_text().splitlines()
+    changed = [line for line in answers if line not in set(expected)]
     assert not changed, "calls that answer otherwise, shown by python -m tests.language.recorded_answers TEXT"
-    assert found == wanted
+    assert answers == expected

@@ -52,7 +52,7 @@ EXCEPTIONS: list[tuple[str, str, str, str]] = [
     ("int32|uint8", "different", r"np.gradient\(a, up", "two places are equal: infinity or NaN"),
     ("uint8|bool", "different", "np.spacing", "float32 stands for float16"),
     (f"uint8|{EMPTY}", "different", "np.emath", "NumPy's dtype depends on values"),
-    (EMPTY, "different", r"unpackbits|np.fft.irfft\([zZ]", "NumPy reads memory that nobody wrote"),
+    (EMPTY, "different", r"unpackbits|np.fft.irfft\([zZ]", "NumPy reads memory that was not written"),
     ("bool", "different", "np.trapezoid", "sums of bool are numbers"),
     ("bool", "accepted", r"np.gradient|a.round\(1|ediff1d", "bool is converted to numbers"),
     ("uint8", "accepted", "ediff1d", "ends are converted"),

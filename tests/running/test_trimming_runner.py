@@ -78,7 +78,7 @@ def test_results_are_the_models_and_not_what_the_program_computes_beside_them():
 
 @pytest.mark.parametrize("engine", ["reference", "cpu"])
 def test_each_run_returns_the_first_array_whose_condition_holds(engine):
-    """Conditions change from run to run, and each array has lengths of its own; the last one has no condition."""
+    """Conditions change from run to run, and each array has other lengths; the last one has no condition."""
     x, n, m = Var((3, 4), "float32", "x"), Var((), "int64", "n"), Var((), "int64", "m")
     outputs = {"same": x + 0, "twice": 2 * x, "less": -x, "few": n < 2, "fewer": m < 2, "length": cg.maximum(n, 1)}
     cases = [[Case(3, 0, {0: 5}), Case(4, 1, {}), Case(None, 2, {1: 5})], [Case(4, 2, {}), Case(None, 0, {})]]

@@ -89,7 +89,7 @@ class FourierJob(Record, eq=False):
         chirp, spectrum = chirp_tables(self.n, self.part) if self.by_chirp else (None, None)
         call = LINES.call(
             (self.part, self.lanes, self.reads, self.writes, self.by_chirp), self.tasks,
-            out=lines[0].at, x=lines[1].at, n=self.n, kept=self.n if self.writes == "pairs" else out.shape[self.axis],
+            out=lines[0].at, x=lines[1].at, n=self.n, count=self.n if self.writes == "pairs" else out.shape[self.axis],
             x_n=x.strides[self.axis], out_n=out.strides[self.axis], inverse=int(self.inverse), scale=self.scale,
             size=self.size, roots=Pointer(roots_of(self.size, self.part)),
             chirp=None if chirp is None else Pointer(chirp), spectrum=None if spectrum is None else Pointer(spectrum),

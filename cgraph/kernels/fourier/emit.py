@@ -118,8 +118,8 @@ class LineGroup(Record):
                 self.buffers.store(at, (im, re))
         self.passes()
         scale = k.cast(a.scale, self.dtype)
-        with k.loop(0, a.kept) as j:
-            z = self.unpacked(by_chirp, j) if writes == "packed" else self.result(by_chirp, j)
+        with k.loop(0, a.count) as j:
+            z = self.unpack(by_chirp, j) if writes == "packed" else self.result(by_chirp, j)
             re, im = exchange(k, inverse, z)
             if writes in ("half", "packed"):
                 im = self.real_ends(j, im, a.n * 2 if writes == "packed" else a.n)
@@ -128,9 +128,9 @@ class LineGroup(Record):
     def table(self, address: Val, j: Val) -> Number:
         """Return a number of a table, in every lane."""
         at = self.k.pointer(address, self.dtype) + j * 2
-        return self.spread(at.load(0)), self.spread(at.load(1))
+        return self.broadcast(at.load(0)), self.broadcast(at.load(1))
 
-    def spread(self, x: Val) -> Val:
+    def broadcast(self, x: Val) -> Val:
         return self.k.splat(x, self.lanes) if self.lanes else x
 
     # -- reading and writing --------------------------------------------------------------------------------------
@@ -139,10 +139,10 @@ class LineGroup(Record):
         if what == "pairs":
             return self.gather("real", j * 2)[0], self.gather("real", j * 2 + 1)[0]
         if what == "half":
-            return self.mirrored(j)
-        return self.packed(j) if what == "packed" else self.gather(what, j)
+            return self.read_half(j)
+        return self.pack(j) if what == "packed" else self.gather(what, j)
 
-    def mirrored(self, j: Val) -> Number:
+    def read_half(self, j: Val) -> Number:
         """Return number j of spectra whose second half is the conjugate of the first."""
         k, n = self.k, self.args.n
         re, im = self.gather("complex", k.smaller(j, n - j))
@@ -156,7 +156,7 @@ class LineGroup(Record):
         """
         return self.k.select((j == 0) | (j * 2 == n), self.k.val(0.0, self.dtype, self.lanes), im)
 
-    def packed(self, j: Val) -> Number:
+    def pack(self, j: Val) -> Number:
         """Return number j of the spectrum of pairs: of 2 n real numbers, the even ones are real parts, the odd ones
         imaginary.
         """
@@ -164,7 +164,7 @@ class LineGroup(Record):
         (re, im), (other_re, other_im) = self.gather("complex", j), self.gather("complex", n - j)
         im, other_im = self.real_ends(j, im, n * 2), self.real_ends(n - j, other_im, n * 2)
         even, odd = halves((re, im), (other_re, -other_im))
-        re, im = self.times_root((odd[0], -odd[1]), j, self.args.turns)  # the conjugate of odd times that of the root
+        re, im = self.times_root((odd[0], -odd[1]), self.args.turns, j)  # the conjugate of odd times that of the root
         return plus(even, (im, re))
 
     def result(self, by_chirp: bool, j: Val) -> Number:
@@ -172,12 +172,12 @@ class LineGroup(Record):
         z = self.buffers.load(self.buffers.full_at(j))
         return times((z[1], z[0]), self.table(self.args.chirp, j)) if by_chirp else z
 
-    def unpacked(self, by_chirp: bool, j: Val) -> Number:
+    def unpack(self, by_chirp: bool, j: Val) -> Number:
         """Return number j of the first half of the spectrum of 2 n real numbers, from the spectrum of pairs."""
         k, n = self.k, self.args.n
         re, im = self.result(by_chirp, k.select(j == 0, j, n - j))
         even, odd = halves(self.result(by_chirp, k.select(j == n, j - n, j)), (re, -im))
-        return plus(even, self.times_root(turned(odd), j, self.args.turns))
+        return plus(even, self.times_root(rotate(odd), self.args.turns, j))
 
     def gather(self, what: str, j: Val) -> Number:
         """Return number j as it is stored, complex or real."""
@@ -185,7 +185,7 @@ class LineGroup(Record):
         lines = [k.pointer(address + offset, self.dtype) for address in self.x]
         if what == "real":
             re = [x.load(0) for x in lines]
-            return self.joined(re), k.val(0.0, self.dtype, self.lanes)
+            return self.lanes_of(re), k.val(0.0, self.dtype, self.lanes)
         if not self.lanes:
             return lines[0].load(0), lines[0].load(1)
         both = [x.load(0, 2) for x in lines]
@@ -193,7 +193,7 @@ class LineGroup(Record):
             both = [k.join(x, y) for x, y in zip(both[::2], both[1::2])]
         return even_and_odd(k, both[0])
 
-    def joined(self, xs: Sequence[Val]) -> Val:
+    def lanes_of(self, xs: Sequence[Val]) -> Val:
         """Return a vector of one number for each lane."""
         if not self.lanes:
             return xs[0]
@@ -242,7 +242,7 @@ class LineGroup(Record):
         """Emit the pass of a factor with separate code: the results at `p` = 0 are not multiplied by 1."""
         self.butterflies(radix, butterfly, stride, count, self.k.const(0, "i8"), [])
         with self.k.loop(1, count) as p:
-            twiddles = [self.table_root(p * stride * i) for i in range(1, radix)]
+            twiddles = [self.table(self.args.roots, p * stride * i) for i in range(1, radix)]
             self.butterflies(radix, butterfly, stride, count, p, twiddles)
 
     def butterflies(self, radix: int, butterfly, stride: Val, count: Val, p: Val, twiddles: Sequence[Number]) -> None:
@@ -265,25 +265,17 @@ class LineGroup(Record):
             re, im, turn = k.slot(zero), k.slot(zero), k.slot(0, "i8")
             with k.loop(0, radix) as j:
                 x = self.buffers.load(self.buffers.full_at(q + stride * (p + count * j)))
-                x = self.times_root(x, turn.value * apart)
+                x = self.times_root(x, a.roots, turn.value * apart)
                 re.value, im.value = re.value + x[0], im.value + x[1]
                 further = turn.value + i  # i * (j + 1), modulo the radix
                 turn.value = k.select(further < radix, further, further - radix)
-            z = self.times_root((re.value, im.value), p * stride * i)
+            z = self.times_root((re.value, im.value), a.roots, p * stride * i)
             self.buffers.store(self.buffers.free_at(q + stride * (p * radix + i)), z)
 
-    def times_root(self, x: Number, i: Val, roots: Val | None = None) -> Number:
-        """Return a number times a root of unity, by default of `size` points.
-
-        For the first root it is the number itself, also if that is not finite.
-        """
-        k, turned_x = self.k, times(x, self.table_root(i) if roots is None else self.table(roots, i))
-        return k.select(i == 0, x[0], turned_x[0]), k.select(i == 0, x[1], turned_x[1])
-
-    def table_root(self, i: Val) -> Number:
-        """Return a root of unity, in every lane."""
-        at = self.args.roots + i * 2
-        return self.spread(at.load(0)), self.spread(at.load(1))
+    def times_root(self, x: Number, roots: Val, i: Val) -> Number:
+        """Return a number times a root of a table; for the first root the number itself, also if it is not finite."""
+        k, product = self.k, times(x, self.table(roots, i))
+        return k.select(i == 0, x[0], product[0]), k.select(i == 0, x[1], product[1])
 
 
 def exchange(k: Builder, condition: Val, z: Number) -> Number:
@@ -313,16 +305,16 @@ def minus(x: Number, y: Number) -> Number:
     return x[0] - y[0], x[1] - y[1]
 
 
-def scaled(x: Number, factor: float) -> Number:
+def multiply(x: Number, factor: float) -> Number:
     return x[0] * factor, x[1] * factor
 
 
 def halves(x: Number, y: Number) -> tuple[Number, Number]:
     """Return half of the sum and of the difference."""
-    return scaled(plus(x, y), 0.5), scaled(minus(x, y), 0.5)
+    return multiply(plus(x, y), 0.5), multiply(minus(x, y), 0.5)
 
 
-def turned(x: Number) -> Number:
+def rotate(x: Number) -> Number:
     """Return -i x."""
     return x[1], -x[0]
 
@@ -333,22 +325,22 @@ def of_two(x: Number, y: Number) -> tuple[Number, ...]:
 
 def of_three(x: Number, y: Number, z: Number) -> tuple[Number, ...]:
     both = plus(y, z)
-    middle, side = minus(x, scaled(both, 0.5)), turned(scaled(minus(y, z), sqrt(0.75)))
+    middle, side = minus(x, multiply(both, 0.5)), rotate(multiply(minus(y, z), sqrt(0.75)))
     return plus(x, both), plus(middle, side), minus(middle, side)
 
 
 def of_four(w: Number, x: Number, y: Number, z: Number) -> tuple[Number, ...]:
-    even, odd, even_apart, odd_apart = plus(w, y), plus(x, z), minus(w, y), turned(minus(x, z))
+    even, odd, even_apart, odd_apart = plus(w, y), plus(x, z), minus(w, y), rotate(minus(x, z))
     return plus(even, odd), plus(even_apart, odd_apart), minus(even, odd), minus(even_apart, odd_apart)
 
 
 def of_five(v: Number, w: Number, x: Number, y: Number, z: Number) -> tuple[Number, ...]:
     outer, inner, outer_apart, inner_apart = plus(w, z), plus(x, y), minus(w, z), minus(x, y)
     (c1, c2), (s1, s2) = ([f(2 * pi * i / 5) for i in (1, 2)] for f in (cos, sin))
-    near = plus(v, plus(scaled(outer, c1), scaled(inner, c2)))
-    far = plus(v, plus(scaled(outer, c2), scaled(inner, c1)))
-    near_side = turned(plus(scaled(outer_apart, s1), scaled(inner_apart, s2)))
-    far_side = turned(minus(scaled(outer_apart, s2), scaled(inner_apart, s1)))
+    near = plus(v, plus(multiply(outer, c1), multiply(inner, c2)))
+    far = plus(v, plus(multiply(outer, c2), multiply(inner, c1)))
+    near_side = rotate(plus(multiply(outer_apart, s1), multiply(inner_apart, s2)))
+    far_side = rotate(minus(multiply(outer_apart, s2), multiply(inner_apart, s1)))
     first = plus(v, plus(outer, inner))
     return first, plus(near, near_side), plus(far, far_side), minus(far, far_side), minus(near, near_side)
 

@@ -12,12 +12,12 @@ LINES = Signature(
     {
         "out": "address", "x": "address",
         # points of the transform, numbers that are written, bytes from one number to the next
-        "n": "i8", "kept": "i8", "x_n": "i8", "out_n": "i8",
+        "n": "i8", "count": "i8", "x_n": "i8", "out_n": "i8",
         # 1 for the inverse, and a factor of all results
         "inverse": "i8", "scale": "f8",
         # roots of unity as pairs, of `size` points; factors of a chirp and the transform of its conjugate;
         # roots of 2 n points
-        "size": "i8", "roots": "dtype*", "chirp": "address?", "spectrum": "address?", "turns": "address?",
+        "size": "i8", "roots": "address", "chirp": "address?", "spectrum": "address?", "turns": "address?",
         # a task has `each` of the lines and `room` bytes of scratch
         "lines": "i8", "each": "i8", "scratch": "address", "room": "i8",
         "stages": "i8", "radices": Words(("i8",), lambda scope: scope.stages),

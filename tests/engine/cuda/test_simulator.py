@@ -67,7 +67,7 @@ PLANTED = {
         f"\tst.shared.b32 \t[%rd5], %r1;\n\tbar.sync \t0;\n{NEIGHBOUR}\tst.shared.b32 \t[%rd5], %r1;\n",
     ),
     "two threads write one shared word": ("two threads write", "\tst.shared.b32 \t[%rd4], %r1;\n"),
-    "shared memory that nobody wrote": ("nobody wrote", NEIGHBOUR),
+    "shared memory that was not written": ("nobody wrote", NEIGHBOUR),
     "a barrier that some threads pass by": (
         "a barrier",
         "\tsetp.lt.u32 \t%p1, %r1, 5;\n\t@%p1 bra \t$L_end;\n\tbar.sync \t0;\n$L_end:\n",
