@@ -26,9 +26,14 @@ def new_pages(nbytes: int) -> mmap.mmap:
     return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
+def has_huge_pages() -> bool:
+    """Return True if the system may use huge pages for memory that asks for them."""
+    return sys.platform == "linux"
+
+
 def use_huge_pages(memory: mmap.mmap) -> None:
     """Advise the system to use huge pages, where it has them."""
-    if sys.platform == "linux":
+    if has_huge_pages():
         with suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)
 

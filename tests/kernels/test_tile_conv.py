@@ -33,7 +33,7 @@ from cgraph.kernels.views.window import Window
 from cgraph.record import replace
 from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
-from tests.support.tiles import PADS, PAIRS, bfloat16_bits, floats_of, layer_sizes, patch_products
+from tests.support.tiles import PADS, PAIRS, bfloat16_bits, floats_of, layer_sizes, patch_products, room_for
 
 every_target = pytest.mark.parametrize("name", TILES)
 SAME = (1, 1, 1, 1)
@@ -124,7 +124,8 @@ class Case:
         frame = self.out.frame()
         bias = pack_columns(self.layer.size, self.bias)
         epilogue = Epilogue(Pointer(bias), self.beside and self.beside.view, self.activation)
-        calls = tile_conv_calls(self.layer, self.out.view, self.x.view, Pointer(self.filters), epilogue)
+        place = room_for(self.layer, len(self.x.array))
+        calls = tile_conv_calls(self.layer, self.out.view, self.x.view, Pointer(self.filters), epilogue, place)
         run_calls(calls.calls, self.target, order)
         want = floats_of(bfloat16_bits(self.want)) if self.result == "V2" else self.want
         got = self.out.plain()

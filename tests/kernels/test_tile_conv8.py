@@ -24,6 +24,7 @@ from tests.kernels.test_conv8 import RESULTS, empty_laned_of, framed, interior_o
 from tests.support.emulated import TILES, tiles_on
 from tests.support.images import buffer, conv64, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
+from tests.support.tiles import room_for
 
 every_target = pytest.mark.parametrize("name", TILES)
 LANES = 64  # of a block of bytes
@@ -66,7 +67,8 @@ def check(size, target, result=BYTES, lanes=LANES, beside_lanes=0, n=1, is_plain
     out = beside if in_place else empty_laned_of(sums.shape, lanes, result.dtype, (1, 0, 2, 1))
     before = buffer(out).copy()
     numbers = ByteWeights(*map(Pointer, (packed, pack_columns(layer.size, start), pack_columns(layer.size, scale))))
-    calls = tile_conv8_calls(layer, out, framed(x, layer.lanes, layer.halo, zero), numbers, result, beside)
+    images, place = framed(x, layer.lanes, layer.halo, zero), room_for(layer, n)
+    calls = tile_conv8_calls(layer, out, images, numbers, result, beside, place)
     run_calls(calls.calls, target, order)
     np.testing.assert_array_equal(plain(out), meaning(sums, scale, result, residual))
     interior(out)[...] = interior_of(before, out)

@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from cgraph.kernels.kernel import Pointer
+
 STEP = 32  # numbers of a row of a register
 
 
@@ -71,3 +73,8 @@ def layer_sizes(rows: int, columns: int) -> st.SearchStrategy:
 PAIRS = st.tuples(st.integers(1, 3), st.integers(1, 3))
 """Kernels, strides and dilations."""
 PADS = st.tuples(*[st.integers(0, 3)] * 4)
+
+
+def room_for(layer, n):
+    """Workspace full of NaN for `n` images, or None."""
+    return Pointer(np.full(layer.nbytes(n), 0xFF, "u1")) if layer.phases else None

@@ -18,8 +18,9 @@ from cgraph.engine.cpu.split import plan_streamed
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
+from cgraph.kernels.huge_pages import HugePages
 from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
-from cgraph.kernels.mapped import Keep, in_place
+from cgraph.kernels.mapped import Keep
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, target_named, with_tiles
@@ -126,9 +127,9 @@ class CpuEngine(Record):
 
 
 def keep_for(options: CompileOptions) -> Keep:
-    """Return the function that stores packed constants, in a file if runs read them from one."""
+    """Return the function that stores packed constants: in huge pages, or in a file if runs read them from one."""
     if options.weights is None:
-        return in_place
+        return HugePages().keep
     return Spool(os.path.dirname(options.weights.path) or os.curdir, HASHED_NBYTES).keep
 
 

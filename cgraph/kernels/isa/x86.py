@@ -64,6 +64,7 @@ INSTRUCTIONS = {
         ("bf16 dot", n): Intrinsic(f"llvm.x86.avx512bf16.dpbf16ps.{32 * n}", "f4", ("f4", BFLOAT16.code, BFLOAT16.code))
         for n in (4, 8, 16)
     },
+    ("round to bf16", 32): Intrinsic("llvm.x86.avx512bf16.cvtne2ps2bf16.512", BFLOAT16.code, ("f4", "f4")),
     **{
         ("pair dot", n): Intrinsic(f"llvm.x86.{name}", "i4", ("i2", "i2"))
         for n, name in ((4, "sse2.pmadd.wd"), (8, "avx2.pmadd.wd"), (16, "avx512.pmaddw.d.512"))

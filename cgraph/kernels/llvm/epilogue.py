@@ -5,6 +5,7 @@ from functools import partial
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.flow import change_if
 from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vmath import evaluate
 
@@ -43,6 +44,14 @@ class ActivationEmitter:
             with otherwise:
                 for i, x in enumerate(xs):
                     put(i, k.larger(low, x))
+
+    def apply(self, xs: Sequence[Val]) -> list[Val]:
+        """Return the activated values, with one branch for all of them."""
+        k, low = self.k, self.bound("low")
+        with change_if(k, k.number("general") != 0, xs) as s:
+            high, slope = self.bound("high"), self.bound("slope")
+            s.next = [k.smaller(high, k.select(x < 0.0, x * slope, x)) for x in xs]
+        return [k.larger(low, x) for x in s.values]
 
     def bound(self, name: str) -> Val:
         x = self.k.cast(self.k.number(name), self.dtype)

@@ -2,7 +2,7 @@
 
 from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.architectures import instruction_of
-from cgraph.kernels.llvm import ir
+from cgraph.kernels.llvm import ir, storage
 from cgraph.kernels.llvm.build import VOID, Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of, vector_type
 
@@ -13,14 +13,18 @@ def has_instruction(k: Builder, operation: str, lanes: int = 0) -> bool:
 
 
 def call_instruction(k: Builder, operation: str, lanes: int, *xs: Val) -> Val:
-    """Append the target's instruction for an operation and return its result, which has `lanes` lanes."""
+    """Append the target's instruction for an operation and return its result, which has `lanes` lanes; of bfloat16
+    numbers the bits.
+    """
     row = instruction_of(k.target, operation, lanes)
     assert row and row.result, (operation, lanes, k.target.name)
     operands = [as_bits(k, x, dtype) for x, dtype in zip(xs, row.operands, strict=True)]
     constants = [k.const(value, dtype, n).v for dtype, value, n in row.constants]
     operands = [*constants, *operands] if row.constants_first else [*operands, *constants]
-    f = k.declare(row.name, vector_type(row.result, lanes), [x.type for x in operands])
-    return k.wrap(k.b.call(f, operands), row.result, lanes)
+    result = register_type(row.result, lanes)
+    f = k.declare(row.name, result, [x.type for x in operands])
+    dtype = storage.memory_dtype(row.result)
+    return k.wrap(k.b.bitcast(k.b.call(f, operands), vector_type(dtype, lanes)), dtype, lanes)
 
 
 def call_void(k: Builder, operation: str) -> None:
@@ -33,5 +37,9 @@ def call_void(k: Builder, operation: str) -> None:
 
 def as_bits(k: Builder, x: Val, dtype: str) -> ir.Value:
     """Return the bits of a vector as elements of another dtype."""
-    lanes = x.lanes * nbytes_of(x.dtype) // nbytes_of(dtype)
-    return k.b.bitcast(x.v, ir.VectorType(ir.BFLOAT, lanes) if dtype == BFLOAT16.code else vector_type(dtype, lanes))
+    return k.b.bitcast(x.v, register_type(dtype, x.lanes * nbytes_of(x.dtype) // nbytes_of(dtype)))
+
+
+def register_type(dtype: str, lanes: int) -> ir.Type:
+    """Return the type of a vector in an instruction; bfloat16 numbers have a type of their own there."""
+    return ir.VectorType(ir.BFLOAT, lanes) if dtype == BFLOAT16.code else vector_type(dtype, lanes)

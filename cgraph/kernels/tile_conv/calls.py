@@ -11,8 +11,9 @@ from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.conv8.calls import ByteWeights, Result, join_args, residual_args
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.isa.records import TILE_ROW
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.tile_conv.signature import JOIN_BLOCKS, OF_BYTES, OF_NUMBERS, ROUND_PIXELS
+from cgraph.kernels.tile_conv.stride_phases import StridePhases
 from cgraph.kernels.tile_products.calls import (
     NEAR_INPUT,
     ROWS,
@@ -83,6 +84,18 @@ class TileLayer(Record):
     def size(self) -> TileSize:
         """The product of a pixel's window by the filters."""
         return TileSize(len(self.steps) * self.depth, self.shape.k, self.itemsize)
+
+    @property
+    def phases(self) -> StridePhases | None:
+        """The phases in which pixels are gathered before they are read; None if they are read where they lie, in tiles
+        of rows. Measured: gathering is faster for results of up to 14 columns, slower from 28 on.
+        """
+        is_narrow = self.shape.window.stride != (1, 1) and self.shape.result[1] <= ROWS
+        return StridePhases(self.shape) if self.taps == 1 and is_narrow else None
+
+    def nbytes(self, n: int) -> int:
+        """Return the bytes of workspace of `n` images."""
+        return n * self.phases.image(ceil(self.shape.c / self.lanes)) if self.phases else 0
 
     @property
     def halo(self) -> tuple[int, int, int, int]:
@@ -195,7 +208,12 @@ def neighbouring_pixels(rows: int, columns: int, width: int) -> PixelTiles:
 
 
 def tile_conv_calls(
-    layer: TileLayer, out: BlockedView, x: BlockedView, filters: Pointer, epilogue: Epilogue
+    layer: TileLayer,
+    out: BlockedView,
+    x: BlockedView,
+    filters: Pointer,
+    epilogue: Epilogue,
+    workspace: Pointer | None = None,
 ) -> KernelCalls:
     """Compute ``out = epilogue(conv(x, filters))``.
 
@@ -204,18 +222,19 @@ def tile_conv_calls(
         x: bfloat16 images in blocks of ``layer.lanes``, with a halo of at least ``layer.halo``
         filters: as `pack_tile_filters` returns them; a bias up to the last panel's end
         epilogue: its residual, float32 or bfloat16, may be `out` itself
+        workspace: ``layer.nbytes(x.n)`` bytes
     Raises
         ValueError: the halo is too narrow
     """
     if not out.n * out.h * out.w:
         return KernelCalls()
-    residual, shared = epilogue.residual, tile_args(layer, out, x, filters, epilogue.residual)
+    residual, shared = epilogue.residual, tile_args(layer, out, x, filters, epilogue.residual, workspace)
     call = OF_NUMBERS.call(
-        (shared.tiles.group, shared.tiles.height, ahead_of(layer.size), out.dtype, (residual or out).dtype),
+        (shared.tiles.group, shared.tiles.height, ahead_of(layer.size), out.dtype, residual.dtype if residual else ""),
         *shared.tasks, **shared.args, bias=epilogue.bias, beside=residual.origin if residual else None,
         **epilogue.activation.args,
     )  # fmt: skip
-    return KernelCalls((call,))
+    return KernelCalls((*shared.before, call))
 
 
 def tile_conv8_calls(
@@ -225,6 +244,7 @@ def tile_conv8_calls(
     weights: ByteWeights,
     result: Result,
     residual: BlockedView | None,
+    workspace: Pointer | None = None,
 ) -> KernelCalls:
     """Compute ``result(sums of x * weights + bias)`` of bytes.
 
@@ -233,19 +253,20 @@ def tile_conv8_calls(
         x: images in blocks of ``layer.lanes`` bytes, with a halo of their zero point at least ``layer.halo`` wide
         weights: filters as `pack_tile_filters` returns them, bias and scale up to the last panel's end
         residual: it may be `out` itself
+        workspace: ``layer.nbytes(x.n)`` bytes
     Raises
         ValueError: the halo is too narrow
     """
     if not out.n * out.h * out.w:
         return KernelCalls()
-    shared, beside = tile_args(layer, out, x, weights.at, residual), residual or out
+    shared, beside = tile_args(layer, out, x, weights.at, residual, workspace), residual or out
     form = result.dtype, out.lanes, beside.lanes, result.fixed, result.join is not None
     call = OF_BYTES.call(
         (shared.tiles.group, shared.tiles.height, ahead_of(layer.size), *form), *shared.tasks,
         **shared.args, bias=weights.bias, scale=weights.scale, shifts=layer.size.panels * WIDTH,
         **join_args(result), **residual_args(residual),
     )  # fmt: skip
-    return KernelCalls((call,))
+    return KernelCalls((*shared.before, call))
 
 
 class TileArgs(Record, eq=False):
@@ -255,37 +276,61 @@ class TileArgs(Record, eq=False):
         tiles: the pixels
         tasks: the number of tasks, and those that a thread takes at a time
         args: arguments by name
+        before: calls that gather the pixels
     """
 
     tiles: PixelTiles
     tasks: tuple[int, int]
     args: dict[str, Any]
+    before: tuple[Call, ...] = ()
 
 
 def tile_args(
-    layer: TileLayer, out: BlockedView, x: BlockedView, filters: Pointer, residual: BlockedView | None
+    layer: TileLayer,
+    out: BlockedView,
+    x: BlockedView,
+    filters: Pointer,
+    residual: BlockedView | None,
+    workspace: Pointer | None,
 ) -> TileArgs:
     """Return the arguments about images, filters, results and residual.
 
     Raises
-        ValueError: the halo is too narrow
+        ValueError: the halo is too narrow, or there is no workspace for gathered pixels
     """
-    window, size = layer.shape.window, layer.size
     require_halo(x, layer.halo)
-    pixel, row = x.lanes * x.itemsize, x.row * x.itemsize
-    tiles = pixel_tiles(layer.shape, x.row // x.lanes if layer.taps == 1 else None)
-    (down, across), (below, beside) = window.stride, window.dilation
-    offsets = [b * x.plane * x.itemsize + r * below * row + s * beside * pixel for b, r, s in layer.steps]
-    first, read = x.pixel(-window.pad[0], -window.pad[1]), size.steps * TILE_ROW // window.taps
-    reads = PixelReads(tiles, first, (down * row, across * pixel), offsets, read)
+    phases, reads = layer.phases, reads_of(layer, x)
+    before: tuple[Call, ...] = ()
+    if phases is not None:
+        if workspace is None:
+            raise ValueError(f"a stride of {layer.shape.window.stride} needs a workspace of {layer.nbytes(x.n)} bytes")
+        reads, before = gathered_reads(layer, phases, x, workspace), phases.calls(workspace, x)
     args = {
-        "numbers": Pointer(numbers_of(tiles, out)),
-        "beside_numbers": Pointer(numbers_of(tiles, residual or out)),
+        "numbers": Pointer(numbers_of(reads.tiles, out)),
+        "beside_numbers": Pointer(numbers_of(reads.tiles, residual or out)),
         "b_image": residual.image if residual else 0, "b_plane": residual.plane if residual else 0,
         "b_channels": residual.blocks * residual.lanes if residual else 0,
     }  # fmt: skip
-    shared = product_args(size, reads, out, x, filters)
-    return replace(shared, args=shared.args | args)
+    shared = product_args(layer.size, reads, out, x.n, filters)
+    return replace(shared, args=shared.args | args, before=before)
+
+
+def reads_of(layer: TileLayer, x: BlockedView) -> "PixelReads":
+    """Return how tiles read images where they lie."""
+    window, pixel, row = layer.shape.window, x.lanes * x.itemsize, x.row * x.itemsize
+    tiles = pixel_tiles(layer.shape, x.row // x.lanes if layer.taps == 1 else None)
+    (down, across), (below, beside) = window.stride, window.dilation
+    offsets = [b * x.plane * x.itemsize + r * below * row + s * beside * pixel for b, r, s in layer.steps]
+    first, read = x.pixel(-window.pad[0], -window.pad[1]), layer.size.steps * TILE_ROW // window.taps
+    return PixelReads(tiles, first, x.image * x.itemsize, (down * row, across * pixel), offsets, read)
+
+
+def gathered_reads(layer: TileLayer, phases: StridePhases, x: BlockedView, first: Pointer) -> "PixelReads":
+    """Return how tiles read the gathered pixels of images."""
+    columns, read = phases.raster[1], layer.size.steps * TILE_ROW // layer.shape.window.taps
+    tiles = neighbouring_pixels(*layer.shape.result, columns)
+    offsets = [phases.offset(x.blocks, step) for step in layer.steps]
+    return PixelReads(tiles, first, phases.image(x.blocks), (columns * TILE_ROW, TILE_ROW), offsets, read)
 
 
 def require_halo(x: BlockedView, halo: tuple[int, int, int, int]) -> None:
@@ -300,6 +345,7 @@ class PixelReads(Record, eq=False):
     Fields
         tiles: the pixels
         first: where the window of the first pixel begins
+        image: bytes from one image to the next
         apart: bytes from one window to the next, down and across
         offsets: bytes from the begin of a window to each step
         nbytes: bytes of images for each pixel
@@ -307,20 +353,23 @@ class PixelReads(Record, eq=False):
 
     tiles: PixelTiles
     first: Pointer
+    image: int
     apart: tuple[int, int]
     offsets: list[int]
     nbytes: int
 
 
-def product_args(size: TileSize, reads: PixelReads, out: BlockedView, x: BlockedView, filters: Pointer) -> TileArgs:
-    """Return the arguments of a product of pixels by filters, except for places of results and the residual."""
+def product_args(size: TileSize, reads: PixelReads, out: BlockedView, n: int, filters: Pointer) -> TileArgs:
+    """Return the arguments of a product of pixels of `n` images by filters, except for places of results and the
+    residual.
+    """
     tiles, places = reads.tiles, reads.tiles.first @ np.array(reads.apart)
     block = max(1, min(tiles.groups, NEAR_INPUT // (reads.nbytes * tiles.height * tiles.group)))
     blocks = -(-tiles.groups // block)
-    tasks = x.n * blocks * block * size.panels
+    tasks = n * blocks * block * size.panels
     args = {
         "config": Pointer(config_of(tiles.height)), "offsets": Pointer(table(reads.offsets)),
-        "steps": len(reads.offsets), "x": reads.first, "x_image": x.image * x.itemsize, "x_step": reads.apart[1],
+        "steps": len(reads.offsets), "x": reads.first, "x_image": reads.image, "x_step": reads.apart[1],
         "w": filters, "w_image": 0, "w_panel": size.panel_nbytes, "places": Pointer(table(places)),
         "out": out.origin, "o_image": out.image, "o_plane": out.plane, "channels": out.blocks * out.lanes,
         "groups": tiles.groups, "block": block, "blocks": blocks, "panels": size.panels,

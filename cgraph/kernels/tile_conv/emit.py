@@ -11,15 +11,17 @@ from types import SimpleNamespace
 
 from cgraph.kernels.conv8.emit import requantise
 from cgraph.kernels.isa.records import TILE_ROW
+from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import to_bytes
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import banded_rows, change_if, divmod_of, first_lanes, masked_load, masked_store
-from cgraph.kernels.llvm.storage import narrow
+from cgraph.kernels.llvm.instructions import call_instruction
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
-from cgraph.kernels.tile_products.emit import ROWS_AT_ONCE, LeftSides, each_group, load_sums
+from cgraph.kernels.tile_products.emit import ROWS_AT_ONCE, LeftSides, load_sums, overlapped_groups
+from cgraph.kernels.tile_products.registers import flush
 from cgraph.kernels.tile_products.signature import COLUMNS
 from cgraph.record import Record
 
@@ -31,7 +33,7 @@ class NumberTile(Record):
 
     Fields
         group, height, ahead, result: as for `cgraph.kernels.tile_products.emit.Tile`
-        residual: dtype of the residual; that of the result if there is none
+        residual: dtype of the residual; empty if there is none
     """
 
     group: int
@@ -42,50 +44,73 @@ class NumberTile(Record):
 
 
 @final
-def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str, residual: str) -> None:
+def of_numbers(k: Builder, *params) -> None:
     """Emit ``activation(sums + bias + residual)`` in float32, and round the result to its dtype."""
-    p, a = NumberTile(group, height, ahead, result, residual), k.args()
-    with each_group(k, p, a, "bf16", pixels_of(a, p.group)) as at:
-        beside = k.pointer(a.beside, p.residual) + at.image * a.b_image
-        with k.loop(0, p.group) as tile, k.loop(0, p.height) as q:
-            entry = (at.group * p.group + tile) * ROWS + q
-            number = k.cast(a.numbers.load(entry), "i8")
-            with k.if_(number >= 0):
-                at.row, at.entry = tile, entry
-                finish_pixel(k, p, a, at, q, a.out + (at.image * a.o_image + number), beside)
+    p, a = NumberTile(*params), k.args()
+    finish = partial(finish_pixels, k, p, a)
+    overlapped_groups(k, p, a, "bf16", pixels_of(a, p.group), finish)
 
 
-def finish_pixel(
-    k: Builder, p: NumberTile, a: SimpleNamespace, at: SimpleNamespace, q: Val, out: Ptr, beside: Ptr
-) -> None:
-    """Emit the results of row `q` of the tile `at.row`, whose block of channels 0 lies at `out`."""
-    lanes = k.target.lanes
-    for first in range(0, CHANNELS, lanes):
-        channel = at.panel * CHANNELS + first
+def finish_pixels(k: Builder, p: NumberTile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Emit the results of a group of tiles."""
+    parts = range(0, CHANNELS, k.target.lanes)
+    channels = [at.panel * CHANNELS + first for first in parts]
+    bias = [a.bias.load(channel, k.target.lanes) for channel in channels]
+    out = block_of(p.result, a.out + at.image * a.o_image, a.o_plane, at.panel)
+    beside = None
+    if p.residual:
+        beside = block_of(p.residual, k.pointer(a.beside, p.residual) + at.image * a.b_image, a.b_plane, at.panel)
+    with k.loop(0, p.group) as tile, k.loop(0, p.height) as q:
+        entry = (at.group * p.group + tile) * ROWS + q
+        number = k.cast(a.numbers.load(entry), "i8")
+        with k.if_(number >= 0):
+            at.row = tile
+            sums = [load_sums(k, at, *divmod(first, COLUMNS), q, "f4") for first in parts]
+            ys = [x + y for x, y in zip(sums, bias)]
+            if beside:
+                place = beside + k.cast(a.beside_numbers.load(entry), "i8")
+                ys = add_residual(k, p, a, ys, channels, place)
+            put_pixel(k, p, a, out + number, channels, ActivationEmitter(k, "f4", k.target.lanes).apply(ys))
+
+
+def add_residual(
+    k: Builder, p: NumberTile, a: SimpleNamespace, ys: list[Val], channels: list[Val], place: Ptr
+) -> list[Val]:
+    """Return the sums of a pixel plus its residual at `place`; vectors beyond the residual's channels stay."""
+    totals = []
+    for i, (y, channel) in enumerate(zip(ys, channels)):
+        with change_if(k, channel < a.b_channels, [y]) as s:
+            s.next = [y + vector_of(p.residual, place, a.b_plane, i).load(lanes=k.target.lanes)]
+        totals += s.values
+    return totals
+
+
+def put_pixel(k: Builder, p: NumberTile, a: SimpleNamespace, place: Ptr, channels: list[Val], ys: list[Val]) -> None:
+    """Store a panel's channels of a pixel at `place`, as many as the result has.
+
+    Numbers below 2**-126 become 0 in bfloat16: the instruction that rounds 32 numbers has no other mode.
+    """
+    if p.result == NUMBER and k.target.tiles == "amx":
+        low, high = ys
+        place.as_dtype(storage.memory_dtype(NUMBER)).store(call_instruction(k, "round to bf16", CHANNELS, high, low))
+        return
+    for i, (y, channel) in enumerate(zip(ys, channels)):
         with k.if_(channel < a.channels):
-            y = load_sums(k, at, *divmod(first, COLUMNS), q, "f4") + a.bias.load(channel, lanes)
-            with change_if(k, channel < a.b_channels, [y]) as s:
-                number = k.cast(a.beside_numbers.load(at.entry), "i8")
-                s.next = [y + block_of(p.residual, beside + number, a.b_plane, channel, first).load(lanes=lanes)]
-            place = block_of(p.result, out, a.o_plane, channel, first)
-            ActivationEmitter(k, "f4", lanes).store(s.values, partial(put, place))
+            vector_of(p.result, place, a.o_plane, i).store(flush(k, y) if p.result == NUMBER else y)
 
 
-def put(place: Ptr, i: int, y: Val) -> None:
-    """Store a vector; `i`, its number among several, must be 0."""
-    place.store(y)
-
-
-def block_of(dtype: str, pixel: Ptr, plane: Val, channel: Val, first: int) -> Ptr:
-    """Return the address of a vector of channels of a pixel.
+def block_of(dtype: str, pixel: Ptr, plane: Val, panel: Val) -> Ptr:
+    """Return the address of a panel's first channel of a pixel.
 
     Parameters
         pixel: the pixel in the first block of channels
-        channel, first: the vector's first channel; the same counted from the panel's first one
     """
-    if dtype == NUMBER:
-        return pixel + ((channel - first) // CHANNELS * plane + first)
-    return pixel + channel // pixel.k.target.lanes * plane
+    return pixel + panel * plane * (1 if dtype == NUMBER else CHANNELS // pixel.k.target.lanes)
+
+
+def vector_of(dtype: str, place: Ptr, plane: Val, i: int) -> Ptr:
+    """Return the address of vector `i` of a panel's channels of a pixel, whose first one is at `place`."""
+    return place + (i * place.k.target.lanes if dtype == NUMBER else i * plane)
 
 
 class Tile(Record):
@@ -111,8 +136,12 @@ class Tile(Record):
 def of_bytes(k: Builder, *params) -> None:
     """Emit sums of bytes and their results, as `cgraph.kernels.conv8.emit.tile` does."""
     p, a = Tile(*params), k.args()
-    groups = each_group(k, p, a, "u1", pixels_of(a, p.group))
-    with groups as at, k.loop(0, p.group) as tile, k.loop(0, p.height, ROWS_AT_ONCE) as start:
+    overlapped_groups(k, p, a, "u1", pixels_of(a, p.group), partial(finish_tiles, k, p, a))
+
+
+def finish_tiles(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Emit the results of a group of tiles, some rows at a time."""
+    with k.loop(0, p.group) as tile, k.loop(0, p.height, ROWS_AT_ONCE) as start:
         at.row, first = tile, (at.group * p.group + tile) * ROWS
         at.rows = [k.smaller(start + i, p.height - 1) for i in range(ROWS_AT_ONCE)]
         at.numbers = [k.cast(a.numbers.load(first + row), "i8") for row in at.rows]
@@ -201,6 +230,24 @@ def round_pixels(k: Builder, channels: int) -> None:
             pixel = k.const(0, "i8", lanes)
             for channel in range(channels):
                 values = masked_load(k, x + (channel * a.x_plane + column), inside)
-                bits = k.cast(narrow(k, values, NUMBER), "i8")
+                bits = k.cast(storage.narrow(k, values, NUMBER), "i8")
                 pixel = pixel | bits << (16 * channel)
             masked_store(k, out + column, pixel, inside)
+
+
+@final
+def phase_pixels(k: Builder) -> None:
+    """Gather the pixels of each phase of channel-blocked images: pixels of 64 bytes.
+
+    Task: one row of a block of a phase, by bands.
+    """
+    a, lanes = k.args(), k.target.lanes
+    with banded_rows(k, a.planes, a.rows, a.band) as (image, plane, row):
+        phase, block = divmod_of(plane, a.blocks)
+        top, left, rows, columns = (a.phases.load(phase * 4 + i) for i in range(4))
+        x = a.x + (image * a.x_image + block * a.x_plane + top * a.x_row + row * a.x_down + left * TILE_ROW)
+        out = a.out + (image * a.o_image + plane * a.o_plane + row * a.o_row)
+        with k.if_(row < rows), k.loop(0, columns) as column:
+            source, place = ((at + column * step).as_dtype("i4") for at, step in ((x, a.x_step), (out, TILE_ROW)))
+            for word in range(0, TILE_ROW // 4, lanes):
+                place.store(source.load(word, lanes), word)

@@ -64,3 +64,16 @@ ROUND_PIXELS = Signature(
         "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
     },
 )  # fmt: skip
+PHASE_PIXELS = Signature(
+    "tile_conv.phase_pixels",
+    (),
+    {
+        # of each phase: its first row and column in an image, its rows and columns
+        "phases": "i8*", "blocks": "i8",
+        # bytes from one image, block, row, row of a phase, and pixel of a phase to the next
+        "x": "u1*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "x_down": "i8", "x_step": "i8",
+        "out": "u1*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
+        # rows of each result; blocks of all phases
+        "rows": "i8", "planes": "i8", "band": "i8",
+    },
+)  # fmt: skip

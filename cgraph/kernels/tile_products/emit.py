@@ -138,6 +138,38 @@ def each_group(k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSid
     registers.release()
 
 
+def overlapped_groups(
+    k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSides, finish: Callable[[SimpleNamespace], None]
+) -> None:
+    """Emit the groups of all tasks; the sums of each are finished while the products of the next one run.
+
+    Parameters
+        finish: emits the results of a group, given as by `each_group`
+    """
+    registers, scratch = tile_registers(k), k.stack_ptr("u1", (LEFT + 1) * TILE_NBYTES)
+    names = ("image", "panel", "group")
+    last = {name: k.slot(k.const(-1, "i8")) for name in names}
+
+    def finish_last() -> None:
+        at = SimpleNamespace(sums=scratch, **{name: last[name].value for name in names})
+        with k.if_(at.group >= 0):
+            finish(at)
+
+    registers.configure(a.config)
+    with each_task(k, a.blocks, a.panels, a.block) as (image, block, panel, t):
+        group = block * a.block + t
+        with k.if_(group < a.groups):
+            at = SimpleNamespace(image=image, panel=panel, group=group, t=t, sums=scratch)
+            multiply(k, p, a, kind, at, registers, sides)
+            finish_last()
+            for i in range(p.group * ACROSS):
+                registers.store(i, scratch + i * TILE_NBYTES, k.const(BYTES, "i8"))
+            for name in names:
+                last[name].value = getattr(at, name)
+    registers.release()
+    finish_last()
+
+
 def multiply(
     k: Builder,
     p: Any,

@@ -84,7 +84,7 @@ class TileConv(BlockedConv):
         return self.result.to_blocked(convert(y, self.result.spec.dtype))
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(self.calls, 0, self.overwrites)
+        return Work(self.calls, TileLayer(self.shape).nbytes(self.n), self.overwrites)
 
     @property
     def overwrites(self) -> tuple[int, ...]:
@@ -99,8 +99,9 @@ class TileConv(BlockedConv):
         beside = self.residual.at(rest[0]) if self.residual is not None else None
         halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         epilogue = Epilogue(bias.at, beside, self.activation)
-        layer = tile_conv_calls(TileLayer(self.shape), to, self.source.at(x), filters.at, epilogue)
-        return [*halo_calls, *layer.calls]
+        layer, place = TileLayer(self.shape), None if workspace is None else workspace.at
+        pixels = tile_conv_calls(layer, to, self.source.at(x), filters.at, epilogue, place)
+        return [*halo_calls, *pixels.calls]
 
 
 def whole_blocks(shape: ConvShape) -> ConvShape:
@@ -169,6 +170,9 @@ class TileIntegerConv(BlockedIntegerConv):
     def layer(self) -> TileLayer:
         return TileLayer(self.shape)
 
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(self.calls, self.layer.nbytes(self.form.n), self.overwrites)
+
     def unpacked(self, filters: np.ndarray) -> np.ndarray:
         return unpack_tile_filters(self.layer, filters)
 
@@ -177,12 +181,14 @@ class TileIntegerConv(BlockedIntegerConv):
         """The residual, if it has the result's form: each pixel is read before it is written."""
         return (BYTE_RESIDUAL,) if self.residual == self.form else ()
 
-    def calls(self, out: View, x: View, filters: View, start: View, scale: View, *rest: View) -> list[Call]:
+    def calls(
+        self, out: View, x: View, filters: View, start: View, scale: View, *rest: View, workspace: View | None = None
+    ) -> list[Call]:
         """Fill the halo of the result, then its pixels."""
         to, source = self.form.at(out), self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
-        weights = ByteWeights(filters.at, start.at, scale.at)
-        pixels = tile_conv8_calls(self.layer, to, source, weights, self.result, residual)
+        weights, place = ByteWeights(filters.at, start.at, scale.at), None if workspace is None else workspace.at
+        pixels = tile_conv8_calls(self.layer, to, source, weights, self.result, residual, place)
         halo_calls = [] if rest and rest[0] == out else fill_halo_calls(to)
         return [*halo_calls, *pixels.calls]
 

@@ -1,0 +1,53 @@
+"""Constants in huge pages: equal arrays at cache lines, side by side, freed together."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from cgraph.kernels import huge_pages
+from cgraph.kernels.huge_pages import CHUNK, FIRST, PAGE, HugePages
+
+
+def arrays(*sizes):
+    rng = np.random.default_rng(0)
+    return [rng.integers(0, 256, n, "u1") for n in sizes]
+
+
+def kept(xs):
+    pages = HugePages()
+    return [pages.keep(x) for x in xs]
+
+
+@pytest.mark.parametrize("has", [False, True])
+def test_kept_arrays_are_equal_and_begin_with_a_cache_line(has, monkeypatch):
+    monkeypatch.setattr(huge_pages, "has_huge_pages", lambda: has)
+    raw = np.zeros(1 << 10, "f4")[1:]
+    xs = [raw.reshape(11, 93), *arrays(0, 7, FIRST, 1, 65, CHUNK + 3, 100), np.array(3.0)]
+    for x, y in zip(xs, kept(xs), strict=True):
+        assert y.ctypes.data % 64 == 0 and y.shape == x.shape and y.dtype == x.dtype
+        np.testing.assert_array_equal(x, y)
+
+
+def test_what_follows_the_first_bytes_lies_side_by_side_from_a_huge_page_on():
+    _, first, second, third = kept(arrays(FIRST - 1, 100, 64, 1))
+    assert first.ctypes.data % PAGE == 0
+    assert [y.ctypes.data - first.ctypes.data for y in (second, third)] == [128, 192]
+
+
+def test_few_bytes_stay_where_they_are():
+    raw = np.zeros(1 << 16, "u1")
+    lines = raw[-raw.ctypes.data % 64 :]
+    assert HugePages().keep(lines) is lines
+
+
+def test_a_chunk_lives_as_long_as_an_array_in_it():
+    first, second = kept(arrays(FIRST, 9))
+    chunk = weakref.ref(second.base)
+    del first
+    gc.collect()
+    assert chunk() is not None and len(second) == 9
+    del second
+    gc.collect()
+    assert chunk() is None
