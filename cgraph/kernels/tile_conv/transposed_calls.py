@@ -217,7 +217,7 @@ def phase_calls(
     shared = product_args(size, reads, out, x.n, filters)
     numbers = Pointer(numbers_of(tiles, out, (phase.phase.row, phase.phase.column), phase.phase.whole.window.stride))
     call = OF_NUMBERS.call(
-        (tiles.group, tiles.height, ahead_of(size), out.dtype, ""), *shared.tasks, **shared.args,
+        (tiles.group, tiles.height, ahead_of(size, shared.args["block"]), out.dtype, ""), *shared.tasks, **shared.args,
         numbers=numbers, bias=bias, beside=None, beside_numbers=numbers, b_image=0, b_plane=0, b_channels=0,
         **activation.args,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.kernels.activation.calls import BoundedActivation
 from cgraph.kernels.conv8.calls import ByteWeights, MatrixRows, Result, join_args, residual_args
-from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.tile_products.signature import ACROSS, BYTES, COLUMNS, OF_BYTES, OF_NUMBERS, TILE_NBYTES, TILES
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.record import Record
@@ -16,7 +16,8 @@ WIDTH = ACROSS * COLUMNS  # columns of a panel
 FEW_ROWS, FEW_BYTES = 4, 32  # rows, and bytes of a row, from which on tiles are faster than vectors: estimates
 NEAR_INPUT = 512 << 10  # bytes of rows that stay in L2 while all panels pass over them
 NEAR_PANELS = 300_000  # bytes of panels that stay in L2
-AHEAD = 2  # cache lines of the next panel prefetched in each step: more of them delay the loads of tiles
+LINES = ACROSS * TILE_NBYTES // LINE  # cache lines of a panel in one step
+MOST_AHEAD = 16  # cache lines of the next panel prefetched in one step
 TILE_NS, GROUP_NS = 5.3, 115.0  # measured on a Xeon: a product of 16 rows, and the rest of a group
 
 
@@ -175,9 +176,11 @@ def ns_of(size: TileSize, group: int) -> float:
     return size.steps * group * ACROSS * TILE_NS + GROUP_NS
 
 
-def ahead_of(size: TileSize) -> int:
-    """Return the cache lines of the next panel to prefetch in each step."""
-    return AHEAD if size.panels * size.panel_nbytes > NEAR_PANELS else 0
+def ahead_of(size: TileSize, groups: int) -> int:
+    """Return the cache lines of the next panel to prefetch in each step, so that the `groups` of a block together
+    prefetch all of it; 0 if the panels stay in cache.
+    """
+    return min(-(-LINES // groups), MOST_AHEAD) if size.panels * size.panel_nbytes > NEAR_PANELS else 0
 
 
 def byte_rows_calls(size: TileSize, out: MatrixRows, x: LeftRows, weights: ByteWeights, result: Result) -> KernelCalls:
@@ -191,7 +194,14 @@ def byte_rows_calls(size: TileSize, out: MatrixRows, x: LeftRows, weights: ByteW
         return KernelCalls()
     tiles = Tiles.of(x.m)
     args = shared_args(size, tiles, x, weights.at)
-    params = tiles.group, tiles.height, ahead_of(size), result.dtype, result.fixed, result.join is not None
+    params = (
+        tiles.group,
+        tiles.height,
+        ahead_of(size, args["block"]),
+        result.dtype,
+        result.fixed,
+        result.join is not None,
+    )
     call = OF_BYTES.call(
         params, *tasks_of(size, tiles, x, args), **args, **join_args(result), **residual_args(None),
         bias=weights.bias, scale=weights.scale, shifts=size.panels * WIDTH,
@@ -228,7 +238,7 @@ def number_rows_calls(
     tiles, beside = Tiles.of(x.m), addend or Addend(Pointer(None), 0, 0)
     args = shared_args(size, tiles, x, panels, w_image)
     call = OF_NUMBERS.call(
-        (tiles.group, tiles.height, ahead_of(size), "f4"), *tasks_of(size, tiles, x, args), **args,
+        (tiles.group, tiles.height, ahead_of(size, args["block"]), "f4"), *tasks_of(size, tiles, x, args), **args,
         beside=addend.at if addend else None, beside_image=beside.image, beside_step=beside.step,
         out=out.at, o_image=out.image, o_step=out.step, **activation.args,
     )  # fmt: skip

@@ -51,14 +51,18 @@ class Tile(Record):
 def of_bytes(k: Builder, *params) -> None:
     """Emit products of unsigned bytes on the left and signed bytes on the right, and their results."""
     p, a = Tile(*params), k.args()
-    with each_group(k, p, a, "u1", rows_of(a, p.group)) as at:
-        for vector in vectors(k, a, at):
-            bias = (a.bias + vector.column).load(lanes=k.target.lanes)
-            with each_row(k, p, a, at) as some:
-                sums = [vector.load(q, "i4") + bias for q in some.indices]
-                places = partial(residual_of, k.pointer(a.residual, "u1"))
-                results = requantise(k, p, a, sums, places, vector.column // k.target.lanes)
-                put_bytes(k, p, a, some, vector, results)
+    overlapped_groups(k, p, a, "u1", rows_of(a, p.group), partial(finish_bytes, k, p, a))
+
+
+def finish_bytes(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Emit the results of a group: bytes, floats or int32 numbers."""
+    for vector in vectors(k, a, at):
+        bias = (a.bias + vector.column).load(lanes=k.target.lanes)
+        with each_row(k, p, a, at) as some:
+            sums = [vector.load(q, "i4") + bias for q in some.indices]
+            places = partial(residual_of, k.pointer(a.residual, "u1"))
+            results = requantise(k, p, a, sums, places, vector.column // k.target.lanes)
+            put_bytes(k, p, a, some, vector, results)
 
 
 def residual_of(residual: Ptr, i: int) -> Ptr:
@@ -85,15 +89,22 @@ def put(k: Builder, a: SimpleNamespace, some: Any, vector: Any, i: int, y: Val) 
 def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str) -> None:
     """Emit products of bfloat16 numbers: ``activation(beside + sums)`` in float32."""
     p, a = Tile(group, height, ahead, result), k.args()
-    with each_group(k, p, a, "bf16", rows_of(a, p.group)) as at:
-        for vector in vectors(k, a, at):
-            beside = k.pointer(a.beside, p.result) + (at.image * a.beside_image + vector.column)
-            with each_row(k, p, a, at) as some:
-                sums = [vector.load(q, "f4") for q in some.indices]
-                with change_if(k, a.beside != 0, sums) as s:
-                    places = [beside + number * a.beside_step for number in some.numbers]
-                    s.next = [y + masked_load(k, place, vector.inside) for y, place in zip(sums, places)]
-                ActivationEmitter(k, "f4", k.target.lanes).store(s.values, partial(put, k, a, some, vector))
+    overlapped_groups(k, p, a, "bf16", rows_of(a, p.group), partial(finish_numbers, k, p, a))
+
+
+def finish_numbers(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Emit the results of a group of products of bfloat16 numbers, row by row."""
+    both, beside = list(vectors(k, a, at)), k.pointer(a.beside, p.result) + at.image * a.beside_image
+    with k.loop(0, p.group) as tile:
+        at.row, facts = tile, a.tiles + (at.group * p.group + tile) * 2
+        with k.loop(facts.load(1), p.height) as q:
+            number = facts.load(0) + q
+            sums = [vector.load(q, "f4") for vector in both]
+            with change_if(k, a.beside != 0, sums) as s:
+                row = beside + number * a.beside_step
+                s.next = [y + masked_load(k, row + x.column, x.inside) for x, y in zip(both, sums)]
+            for x, y in zip(both, ActivationEmitter(k, "f4", k.target.lanes).apply(s.values)):
+                masked_store(k, x.out + number * a.o_step, y, x.inside)
 
 
 class LeftSides(Record, eq=False):
@@ -118,33 +129,15 @@ def rows_of(a: SimpleNamespace, group: int) -> LeftSides:
     return LeftSides(first, lambda step: step * BYTES)
 
 
-@contextmanager
-def each_group(k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSides) -> Iterator[SimpleNamespace]:
-    """Yield each task's matrix, panel and group with the address of its sums, ``[tile][column][row][16]`` words.
-
-    Parameters
-        p: has `group` and `ahead`, as a Tile
-    """
-    registers, scratch = tile_registers(k), k.stack_ptr("u1", (LEFT + 1) * TILE_NBYTES)
-    registers.configure(a.config)
-    with each_task(k, a.blocks, a.panels, a.block) as (image, block, panel, t):
-        group = block * a.block + t
-        with k.if_(group < a.groups):
-            at = SimpleNamespace(image=image, panel=panel, group=group, t=t, sums=scratch)
-            multiply(k, p, a, kind, at, registers, sides)
-            for i in range(p.group * ACROSS):
-                registers.store(i, scratch + i * TILE_NBYTES, k.const(BYTES, "i8"))
-            yield at
-    registers.release()
-
-
 def overlapped_groups(
     k: Builder, p: Any, a: SimpleNamespace, kind: str, sides: LeftSides, finish: Callable[[SimpleNamespace], None]
 ) -> None:
     """Emit the groups of all tasks; the sums of each are finished while the products of the next one run.
 
     Parameters
-        finish: emits the results of a group, given as by `each_group`
+        p: has `group` and `ahead`, as a Tile
+        finish: emits the results of a group: its matrix, panel and number, and the address of its sums,
+            ``[tile][column][row][16]`` words
     """
     registers, scratch = tile_registers(k), k.stack_ptr("u1", (LEFT + 1) * TILE_NBYTES)
     names = ("image", "panel", "group")
