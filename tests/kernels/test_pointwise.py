@@ -54,8 +54,9 @@ def test_any_strides_give_the_bits_of_numpy(data, shape, dtype, target):
 @every_target
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(3, 1, 7, 5), (2, 3, 4, 1), (1, 2, 90, 90)])
-def test_images_in_lanes_beside_values_of_their_channels(shape, dtype, target):
-    lanes = target_named(target).lanes_of(dtype)
+@pytest.mark.parametrize("vectors", [1, 2, 3])
+def test_images_in_lanes_beside_values_of_their_channels(vectors, shape, dtype, target):
+    lanes = vectors * target_named(target).lanes_of(dtype)
     rng = np.random.default_rng(5)
     x = rng.standard_normal((*shape, lanes)).astype(dtype)
     y = rng.standard_normal((1, shape[1], 1, 1, lanes)).astype(dtype)

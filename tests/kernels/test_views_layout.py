@@ -58,9 +58,8 @@ def walked(walk):
     for i, v in enumerate(walk.views):
         x = array_of(v)
         if i in walk.repeated:  # a vector, again and again along the row
-            lanes = 4
-            vector = np.lib.stride_tricks.as_strided(x, (*x.shape[:-1], lanes), (*x.strides[:-1], x.itemsize))
-            x = np.concatenate([vector] * (x.shape[-1] // lanes), -1)
+            vector = np.lib.stride_tricks.as_strided(x, (*x.shape[:-1], walk.period), (*x.strides[:-1], x.itemsize))
+            x = np.concatenate([vector] * (x.shape[-1] // walk.period), -1)
         lists.append(x.ravel())
     return lists
 
@@ -89,12 +88,17 @@ def test_a_walk_visits_the_same_pairs_once_along_the_leaders_memory(name):
 
 
 def test_a_vector_for_each_channel_is_repeated_along_rows():
-    """The case of channel-blocked images: rows of 4 lanes become one row of 32."""
+    """The case of channel-blocked images: rows of 4 lanes become one row of 32, also if they are two vectors."""
     x, y = np.broadcast_to(draw(6, 1, 4), (6, 8, 4)), draw(6, 8, 4)
     walk = pointwise_walk((view_of(x), view_of(y)), 1, 4)
     assert walk.repeated == {0} and walk.access == "pv" and (walk.rows, walk.columns) == (6, 32)
-    plain = pointwise_walk((view_of(x), view_of(y)), 1, 8)
-    assert not plain.repeated
+    wide = pointwise_walk((view_of(x), view_of(y)), 1, 2)
+    assert wide.repeated == {0} and (wide.period, wide.rows, wide.columns) == (4, 6, 32)
+    for lanes in (1, 8):
+        assert not pointwise_walk((view_of(x), view_of(y)), 1, lanes).repeated
+    three = np.broadcast_to(draw(6, 1, 48), (6, 8, 48)), draw(6, 8, 48)
+    for lanes in (16, 24, 48):  # of three vectors, or not a part of a block of columns
+        assert not pointwise_walk(tuple(map(view_of, three)), 1, lanes).repeated
     both = pointwise_walk((view_of(x), view_of(x), view_of(y)), 2, 4)
     assert both.repeated == {0, 1} and both.access == "ppv"
 

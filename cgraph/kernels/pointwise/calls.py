@@ -44,10 +44,11 @@ def fused_calls(
     lanes = min(target.lanes_of(instruction[1]) for instruction in program)
     views = tuple(broadcast(x, outs[0].shape) for x in xs) + outs
     walk = pointwise_walk(views, len(xs), lanes)
-    access = walk.access
+    is_wide = walk.period > lanes
+    access = walk.access.replace("p", "q") if is_wide else walk.access
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
-    registers = 1 if "g" in access or len(program) > LONG else 2
-    past_cache = not set("gp") & set(access) and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
+    registers = 1 if ("g" in access or len(program) > LONG) and not is_wide else 2
+    past_cache = not set("gpq") & set(access) and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
     parts = cut(walk.rows, walk.columns, min(target.task_elements, task_elements(program)))
     call = POINTWISE.call(
         (program, results, ins, written, registers, past_cache), parts.tasks,

@@ -1,11 +1,11 @@
 """The pointwise kernel: a scalar program over whole arrays, with vector loads, arithmetic and stores.
 
 A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
-value for all (``s``, stride 0), as one repeated vector (``p``, stride 0) or element by element (``g``). The partial
-vectors at the ends of a row use the same code: a vector that overlaps its neighbour or, if an output is one of the
-operands, small buffers on the stack. An element's bits therefore do not depend on where a task ends, and the program is
-compiled once. A vector may be several registers wide, so that their chains of operations overlap. An output may be one
-of the operands: a block is read before it is written.
+value for all (``s``, stride 0), as one repeated vector of one register (``p``, stride 0) or of two (``q``), or element
+by element (``g``). The partial vectors at the ends of a row use the same code: a vector that overlaps its neighbour or,
+if an output is one of the operands, small buffers on the stack. An element's bits therefore do not depend on where a
+task ends, and the program is compiled once. A vector may be several registers wide, so that their chains of operations
+overlap. An output may be one of the operands: a block is read before it is written.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ class RowStream(Record):
 
     Fields
         dtype: of its elements
-        access: ``v``, ``s``, ``p`` or ``g`` (above); an output is never ``s`` or ``p``
+        access: ``v``, ``s``, ``p``, ``q`` or ``g`` (above); an output is ``v`` or ``g``
         base, stride: address and bytes between columns, arguments of the kernel
         buffer: scratch for the last columns of a row
     """
@@ -50,7 +50,7 @@ def pointwise(
 
     The streams are the operands, then the outputs. Task: some rows, one block of columns.
     """
-    is_short = k.target.dot == "halves" and "p" not in ins and not past_cache
+    is_short = k.target.dot == "halves" and not set("pq") & set(ins) and not past_cache
     lanes = scalar_lanes(program, ins + outs) if is_short else lanes_for(k, program) * registers
     dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
     a = k.args()
@@ -141,11 +141,11 @@ class Row(Record):
         time are also prefetched from it.
         """
         k = self.k
-        repeats = any(s.access == "p" for s in self.streams)
+        repeats = any(s.access in "pq" for s in self.streams)
         aligns = self.streams[-1].access == "v" and not repeats
         head = self.unaligned(starts[-1], count) if aligns else k.const(0, "i8")
         whole = (count - head) // self.lanes
-        splats = {i: self.repeated(s, starts[i]) for i, s in enumerate(self.streams) if s.access in "sp"}
+        splats = {i: self.repeated(s, starts[i]) for i, s in enumerate(self.streams) if s.access in "spq"}
         twice = k.const(0, "b1") if repeats else apart & (count >= self.lanes)
         with k.loop(0 if aligns else 1, 3) as phase:
             tail = k.select(twice, count - self.lanes, head + whole * self.lanes)
@@ -183,10 +183,14 @@ class Row(Record):
         return nbytes_of(s.dtype) if s.access == "v" else s.stride
 
     def repeated(self, s: RowStream, address: Val) -> Val:
-        """Return the vector of an operand along a whole row: one value in all lanes, or one register's vector."""
+        """Return the vector of an operand along a whole row: one value in all lanes, or a vector of one or two
+        registers.
+        """
         at = self.k.pointer(address, s.dtype)
         if s.access == "s":
             return self.k.splat(at.load(), self.lanes)
+        if s.access == "q":
+            return at.load(0, self.lanes)
         vector = at.load(0, lanes_for(self.k, self.program))
         while vector.lanes < self.lanes:
             vector = self.k.join(vector, vector)
@@ -212,7 +216,7 @@ class Row(Record):
         indices = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
         for i in indices:
             stream = self.streams[i]
-            if stream.access in "sp":
+            if stream.access in "spq":
                 continue
             if stream.access == "v":
                 at = self.k.pointer(here[i], stream.dtype)
@@ -230,7 +234,7 @@ class Row(Record):
 
         def load(i: int) -> Val:
             s = self.streams[i]
-            if s.access in "sp":
+            if s.access in "spq":
                 return splats[i]
             return load_vector(self.k, replace(s, stride=strides[i]), at[i], column, self.lanes)
 

@@ -230,7 +230,7 @@ def tile_conv_calls(
         return KernelCalls()
     residual, shared = epilogue.residual, tile_args(layer, out, x, filters, epilogue.residual, workspace)
     call = OF_NUMBERS.call(
-        (shared.tiles.group, shared.tiles.height, ahead_of(layer.size, shared.args["block"]), out.dtype, residual.dtype if residual else ""),
+        (*shared.params(layer.size), out.dtype, residual.dtype if residual else ""),
         *shared.tasks, **shared.args, bias=epilogue.bias, beside=residual.origin if residual else None,
         **epilogue.activation.args,
     )  # fmt: skip
@@ -262,7 +262,7 @@ def tile_conv8_calls(
     shared, beside = tile_args(layer, out, x, weights.at, residual, workspace), residual or out
     form = result.dtype, out.lanes, beside.lanes, result.fixed, result.join is not None
     call = OF_BYTES.call(
-        (shared.tiles.group, shared.tiles.height, ahead_of(layer.size, shared.args["block"]), *form), *shared.tasks,
+        (*shared.params(layer.size), *form), *shared.tasks,
         **shared.args, bias=weights.bias, scale=weights.scale, shifts=layer.size.panels * WIDTH,
         **join_args(result), **residual_args(residual),
     )  # fmt: skip
@@ -283,6 +283,10 @@ class TileArgs(Record, eq=False):
     tasks: tuple[int, int]
     args: dict[str, Any]
     before: tuple[Call, ...] = ()
+
+    def params(self, size: TileSize) -> tuple[int, int, int]:
+        """Return the first params of both kernels: tiles of a group, their rows, lines prefetched in a step."""
+        return self.tiles.group, self.tiles.height, ahead_of(size, self.args["block"])
 
 
 def tile_args(

@@ -29,7 +29,7 @@ from cgraph.kernels.tile_conv.calls import (
 )
 from cgraph.kernels.tile_conv.filter_calls import pack_filters_calls, pairs_nbytes
 from cgraph.kernels.tile_conv.signature import CHANNELS, OF_NUMBERS
-from cgraph.kernels.tile_products.calls import TileSize, ahead_of, packed_shape, suits_tiles
+from cgraph.kernels.tile_products.calls import TileSize, packed_shape, suits_tiles
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import KernelCalls, join_calls
@@ -217,7 +217,7 @@ def phase_calls(
     shared = product_args(size, reads, out, x.n, filters)
     numbers = Pointer(numbers_of(tiles, out, (phase.phase.row, phase.phase.column), phase.phase.whole.window.stride))
     call = OF_NUMBERS.call(
-        (tiles.group, tiles.height, ahead_of(size, shared.args["block"]), out.dtype, ""), *shared.tasks, **shared.args,
+        (*shared.params(size), out.dtype, ""), *shared.tasks, **shared.args,
         numbers=numbers, bias=bias, beside=None, beside_numbers=numbers, b_image=0, b_plane=0, b_channels=0,
         **activation.args,
     )  # fmt: skip

@@ -9,6 +9,8 @@ from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 TASK_ELEMENTS = 32768
+# blocks of columns are multiples of this, so that each begins with the first element of a repeated vector
+BLOCK = 64
 # additions of floats in a row: a longer sum keeps its rounding errors
 CHAIN = 16
 # contiguous rows that are computed together
@@ -35,10 +37,12 @@ class Walk(Record):
     Fields
         views: same shape, fastest axis last, at least two axes (rows and columns)
         repeated: positions of views that repeat one vector along a row; their column stride is 0
+        period: elements of that vector
     """
 
     views: tuple[View, ...]
     repeated: frozenset[int] = frozenset()
+    period: int = 0
 
     @property
     def access(self) -> str:
@@ -131,25 +135,26 @@ def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
 
 
 def repeat_vectors(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
-    """Merge rows of one vector into longer ones: some operands continue through memory, others repeat the vector.
+    """Merge rows of one or two vectors into longer ones: some operands continue through memory, others repeat the row.
 
     This is the case of channel-blocked images with one value per channel.
     """
-    if views[0].shape[-1] != lanes or lanes == 1:
+    period = views[0].shape[-1]
+    if period not in (lanes, 2 * lanes) or lanes == 1 or BLOCK % period:
         return Walk(views)
     goes_on, stays = [], []
     for i, v in enumerate(views):
         before, step = v.strides[-2:]
-        goes_on.append(before == lanes * step)
+        goes_on.append(before == period * step)
         stays.append(before == 0 and step == v.itemsize and i < leader)
     if not all(a or b for a, b in zip(goes_on, stays)):
         return Walk(views)
-    shape = (*views[0].shape[:-2], views[0].shape[-2] * lanes)
+    shape = (*views[0].shape[:-2], views[0].shape[-2] * period)
     joined = [
         replace(v, shape=shape, strides=(*v.strides[:-2], 0 if again else v.strides[-1]))
         for v, again in zip(views, stays)
     ]
-    return Walk(merge_axes(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again))
+    return Walk(merge_axes(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again), period)
 
 
 def block_lanes(target: Target, dtype: str, length: int) -> int:
@@ -190,10 +195,10 @@ class TaskGrid(Record):
 
 
 def cut(rows: int, columns: int, elements: int) -> TaskGrid:
-    """Return tasks of about `elements` elements; blocks of columns are multiples of 64."""
+    """Return tasks of about `elements` elements; blocks of columns are multiples of `BLOCK`."""
     if columns >= 2 * elements:
         blocks = -(-columns // elements)
-        block = -(-columns // blocks // 64) * 64
+        block = -(-columns // blocks // BLOCK) * BLOCK
         blocks = -(-columns // block)
         return TaskGrid(block, blocks, 1, rows * blocks)
     rows_each = max(1, elements // max(columns, 1))
