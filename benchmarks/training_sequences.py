@@ -20,7 +20,7 @@ def batch(network: str) -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((32, LENGTH, INPUTS), np.float32), rng.integers(0, CLASSES, 32)
 
 
-def cgraph_step(network: str, threads: int) -> Step:
+def cgraph_step(network: str, threads: int, **options: Any) -> Step:
     import nn
 
     x, y = batch(network)
@@ -29,7 +29,7 @@ def cgraph_step(network: str, threads: int) -> Step:
     else:
         cell = {"lstm": nn.LSTM, "gru": nn.GRU}[network]
         model = nn.initialise(nn.Sequential(cell(INPUTS, UNITS), nn.Linear(UNITS, CLASSES)), 0)
-    step = nn.training_step(model, nn.losses.cross_entropy, nn.Optimiser(), (x, y), threads=threads)
+    step = nn.training_step(model, nn.losses.cross_entropy, nn.Optimiser(), (x, y), threads=threads, **options)
     return lambda: step(x, y)
 
 
