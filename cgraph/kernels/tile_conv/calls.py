@@ -15,6 +15,7 @@ from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.tile_conv.signature import JOIN_BLOCKS, OF_BYTES, OF_NUMBERS, ROUND_PIXELS
 from cgraph.kernels.tile_conv.stride_phases import StridePhases
 from cgraph.kernels.tile_products.calls import (
+    FEW_ROWS,
     NEAR_INPUT,
     ROWS,
     WIDTH,
@@ -35,6 +36,7 @@ from cgraph.record import Record, replace
 NUMBER_NBYTES = 2
 PIXEL = 4  # channels of a pixel of a first layer
 LEAST_ROWS = 9  # a tile of fewer rows takes as long as one of these
+MANY_WEIGHTS = 1 << 18  # of a convolution: 1 MiB of float32 numbers
 MOST_PIXELS = 1 << 24  # of a result, so that tables of int32 number the elements of its blocks and their halo
 OUTSIDE = -1  # in a table of pixels: not stored
 
@@ -109,7 +111,10 @@ class TileLayer(Record):
 
 
 def suits_tile_conv(shape: ConvShape) -> bool:
-    """Return True if a convolution is computed on tiles: enough channels and pixels, one group."""
+    """Return True if a convolution is computed on tiles: enough channels and pixels, one group.
+
+    Many filters are read from memory, so that bfloat16 numbers halve the time even for one pixel.
+    """
     if shape.dtype == "f8" or shape.groups != 1 or is_depthwise(shape):
         return False
     if shape.is_plain and shape.window.dilation[1] != 1:
@@ -117,7 +122,9 @@ def suits_tile_conv(shape: ConvShape) -> bool:
     rows, columns = shape.result
     if rows * columns > MOST_PIXELS:
         return False
-    return suits_tiles(rows * columns, shape.c * shape.window.taps, TileLayer(shape).itemsize)
+    size = shape.c * shape.window.taps
+    pixels = FEW_ROWS if shape.dtype == "f4" and size * shape.k >= MANY_WEIGHTS else rows * columns
+    return rows * columns > 0 and suits_tiles(pixels, size, TileLayer(shape).itemsize)
 
 
 def pack_tile_filters(layer: TileLayer, bits: np.ndarray) -> np.ndarray:
