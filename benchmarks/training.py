@@ -2,7 +2,7 @@
 
 python -m benchmarks.training [networks]               same network, Adam, 2 threads; images in batches of 100
 python -m benchmarks.training processor [networks]     one thread, by processor time, for a loaded machine
-python -m benchmarks.training bf16 ...                 cgraph's precision="bf16" and torch's autocast to bfloat16 as well
+python -m benchmarks.training bf16 ...                 precision="bf16" and torch's autocast to bfloat16 as well
 
 Each engine runs in a process of its own, in turns; times are medians over the processes' medians. Peak memory is the
 process's largest resident size less that after the imports.

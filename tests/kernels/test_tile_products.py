@@ -18,12 +18,13 @@ from cgraph.kernels.tile_products.calls import (
     number_rows_calls,
     pack_columns,
     pack_tiles,
+    round_rows_calls,
     unpack_tiles,
 )
 from tests.kernels.test_conv8 import meaning, scales_of
 from tests.support.emulated import TILES, tiles_on
 from tests.support.kernels import ORDERS, TARGETS, run_calls
-from tests.support.tiles import bfloat16_bits, products
+from tests.support.tiles import bfloat16_bits, flushed, products
 
 SHAPES = [(1, 1, 1), (1, 64, 32), (5, 65, 33), (16, 40, 16), (17, 128, 7), (33, 200, 70), (70, 31, 64)]
 every_target = pytest.mark.parametrize("name", TILES)
@@ -70,6 +71,43 @@ def test_results_are_those_of_convolutions(result, name):
 def test_any_order_of_tasks(order):
     check_bytes(50, 70, 70, "host", Result("u1", 3), 2, order)
     check_numbers(50, 70, 70, "host", order=order, adds="in place")
+
+
+@every_target
+@pytest.mark.parametrize(
+    ("count", "m", "k"), [(1, 1, 1), (2, 3, 31), (1, 5, 32), (3, 2, 70), (1, 70, 129), (2, 40, 1024)]
+)
+def test_rounded_rows_lie_in_blocks_of_steps(count, m, k, name):
+    rng, size, apart = np.random.default_rng(k), TileSize(k, 1, 2), 3
+    bits = rng.integers(0, 1 << 32, (count, m + 1, k + apart), "u4")  # any float, also NaN and below 2**-126
+    x = bits.view("f4")
+    out = np.full((count, size.steps, m, 32), 0xFFFF, "u2")
+    calls = round_rows_calls(size, Pointer(out), MatrixRows(Pointer(x), (m + 1) * (k + apart), k + apart), count, m)
+    for order in ORDERS:
+        run_calls(calls, tiles_on(name), order)
+        want = np.zeros((count, m, size.padded), "u2")
+        want[..., :k] = bfloat16_bits(flushed(x[:, :m, :k]))
+        np.testing.assert_array_equal(out, want.reshape(count, m, size.steps, 32).swapaxes(1, 2))
+
+
+@every_target
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+def test_products_of_rows_in_blocks_are_those_of_rows(m, k, n, name):
+    rng, size, count = np.random.default_rng(m + k), TileSize(k, n, 2), 2
+    x = bfloat16_bits(rng.standard_normal((count, m, size.padded)).astype("f4"))
+    blocks = np.ascontiguousarray(x.reshape(count, m, size.steps, 32).swapaxes(1, 2))
+    panels = Pointer(pack_tiles(size, bfloat16_bits(rng.standard_normal((k, n)).astype("f4"))))
+    results = []
+    for left in (
+        LeftRows(Pointer(x), count, m, 2 * m * size.padded, 2 * size.padded),
+        LeftRows.in_blocks(size, Pointer(blocks), count, m),
+    ):
+        out = np.full((count, m, n), 9, "f4")
+        run_calls(
+            number_rows_calls(size, MatrixRows(Pointer(out), m * n, n), left, panels, None, NONE).calls, tiles_on(name)
+        )
+        results.append(out)
+    np.testing.assert_array_equal(*results)
 
 
 def check_numbers(m, k, n, name, activation=NONE, count=1, order="all", adds=None, spread=1.0):

@@ -17,11 +17,9 @@ from cgraph.kernels.llvm.bytes import to_bytes
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
 from cgraph.kernels.llvm.flow import banded_rows, change_if, divmod_of, first_lanes, masked_load, masked_store
-from cgraph.kernels.llvm.instructions import call_instruction
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.tile_conv.signature import CHANNELS, NUMBER
-from cgraph.kernels.tile_products.emit import ROWS_AT_ONCE, LeftSides, load_sums, overlapped_groups
-from cgraph.kernels.tile_products.registers import flush
+from cgraph.kernels.tile_products.emit import ROWS_AT_ONCE, LeftSides, load_sums, overlapped_groups, store_rounded
 from cgraph.kernels.tile_products.signature import COLUMNS
 from cgraph.record import Record
 
@@ -86,17 +84,13 @@ def add_residual(
 
 
 def put_pixel(k: Builder, p: NumberTile, a: SimpleNamespace, place: Ptr, channels: list[Val], ys: list[Val]) -> None:
-    """Store a panel's channels of a pixel at `place`, as many as the result has.
-
-    Numbers below 2**-126 become 0 in bfloat16: the instruction that rounds 32 numbers has no other mode.
-    """
-    if p.result == NUMBER and k.target.tiles == "amx":
-        low, high = ys
-        place.as_dtype(storage.memory_dtype(NUMBER)).store(call_instruction(k, "round to bf16", CHANNELS, high, low))
+    """Store a panel's channels of a pixel at `place`, as many as the result has."""
+    if p.result == NUMBER:
+        store_rounded(k, place, ys)
         return
     for i, (y, channel) in enumerate(zip(ys, channels)):
         with k.if_(channel < a.channels):
-            vector_of(p.result, place, a.o_plane, i).store(flush(k, y) if p.result == NUMBER else y)
+            vector_of(p.result, place, a.o_plane, i).store(y)
 
 
 def block_of(dtype: str, pixel: Ptr, plane: Val, panel: Val) -> Ptr:

@@ -15,14 +15,25 @@ from typing import Any
 
 from cgraph.kernels.conv8.emit import requantise
 from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import to_bytes
 from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import ActivationEmitter
-from cgraph.kernels.llvm.flow import change_if, each_task, first_lanes, fold, masked_load, masked_store, prefetch
+from cgraph.kernels.llvm.flow import (
+    change_if,
+    divmod_of,
+    each_task,
+    first_lanes,
+    fold,
+    masked_load,
+    masked_store,
+    prefetch,
+)
+from cgraph.kernels.llvm.instructions import call_instruction
 from cgraph.kernels.llvm.values import Ptr, Val
-from cgraph.kernels.tile_products.registers import TileInstructions, tile_registers
-from cgraph.kernels.tile_products.signature import ACROSS, BYTES, COLUMNS, TILE_NBYTES
+from cgraph.kernels.tile_products.registers import TileInstructions, flush, tile_registers
+from cgraph.kernels.tile_products.signature import ACROSS, BYTES, COLUMNS, STEP, TILE_NBYTES
 from cgraph.record import Record
 
 LEFT, RIGHT = 4, 6  # registers: sums are 0 to 3
@@ -120,13 +131,13 @@ class LeftSides(Record, eq=False):
 
 
 def rows_of(a: SimpleNamespace, group: int) -> LeftSides:
-    """Return the rows of a matrix in groups of tiles; the steps of a row are adjacent."""
+    """Return the rows of a matrix in groups of tiles."""
 
     def first(at: SimpleNamespace) -> list[Ptr]:
         tiles = a.tiles + at.group * (2 * group)
         return [a.x + (at.image * a.x_image + tiles.load(2 * r) * a.x_step) for r in range(group)]
 
-    return LeftSides(first, lambda step: step * BYTES)
+    return LeftSides(first, lambda step: step * a.x_apart)
 
 
 def overlapped_groups(
@@ -226,3 +237,35 @@ def each_row(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> It
         with k.loop(facts.load(1), p.height, ROWS_AT_ONCE) as first:
             indices = [k.smaller(first + i, p.height - 1) for i in range(ROWS_AT_ONCE)]
             yield SimpleNamespace(indices=indices, numbers=[facts.load(0) + q for q in indices])
+
+
+@final
+def round_rows(k: Builder) -> None:
+    """Round rows of float32 numbers to bfloat16, in blocks of one step of all rows; numbers beyond a row's end are 0.
+
+    Task: some rows.
+    """
+    a, lanes = k.args(), k.target.lanes
+    parts, whole = range(0, STEP, lanes), a.columns // STEP * STEP
+    with k.task_loop() as task, k.loop(task * a.each, k.smaller((task + 1) * a.each, a.count)) as number:
+        image, row = divmod_of(number, a.rows)
+        x, out = a.x + (image * a.x_image + row * a.x_row), a.out + (image * a.o_image + row * STEP)
+        with k.loop(0, whole, STEP) as column:
+            store_rounded(k, out + column // STEP * a.o_step, [x.load(column + part, lanes) for part in parts])
+        with k.if_(whole < a.columns):
+            rest = [masked_load(k, x + (whole + i), first_lanes(k, a.columns - whole - i, lanes)) for i in parts]
+            store_rounded(k, out + whole // STEP * a.o_step, rest)
+
+
+def store_rounded(k: Builder, place: Ptr, ys: list[Val]) -> None:
+    """Store vectors of 32 numbers rounded to bfloat16.
+
+    Numbers below 2**-126 become 0, as in products of tiles: the instruction that rounds 32 numbers has no other mode.
+    """
+    if k.target.tiles == "amx":
+        low, high = ys
+        bits = call_instruction(k, "round to bf16", STEP, high, low)
+        place.as_dtype(storage.memory_dtype(place.dtype)).store(bits)
+        return
+    for i, y in enumerate(ys):
+        place.store(flush(k, y), i * k.target.lanes)

@@ -22,6 +22,7 @@ from cgraph.kernels.tile_products.calls import (
     byte_rows_calls,
     number_rows_calls,
     pack_tiles,
+    round_rows_calls,
     unpack_tiles,
 )
 from cgraph.kernels.views.matrices import Matrices, each_matrices
@@ -149,23 +150,36 @@ class TiledMatmul(Op):
             left, copy = split_scratch(workspace, *nbytes(out, x, panels, *addend))
             at = Pointer(None) if left is None else left.at
             halves = contiguous(at, (*x.shape[:-1], self.size.padded), BFLOAT16.code)
-            before = pair_calls(target, halves, x)
+            before: list[Call] = []
             if copy is not None:
                 there = contiguous(copy.at, out.shape, out.dtype)
                 before, addend = [*before, *copy_calls(target, there, addend[0])], (there,)
             right = View(panels.at, (*x.shape[:-2], self.size.padded, self.n), (0,) * len(out.shape), halves.dtype)
-            products = each_matrices(out, halves, right, addend[0] if addend else None)
-            return [*before, *(call for y in products for call in self.product_calls(y, panels.at))]
+            products = list(each_matrices(out, halves, right, addend[0] if addend else None))
+            if len(products) == 1 and x.is_contiguous:
+                (only,) = products
+                rows = MatrixRows(x.at, only.m * self.k, self.k)
+                before += round_rows_calls(self.size, at, rows, only.count, only.m)
+                return [
+                    *before,
+                    *self.product_calls(only, panels.at, LeftRows.in_blocks(self.size, at, only.count, only.m)),
+                ]
+            before += pair_calls(target, halves, x)
+            return [*before, *(call for y in products for call in self.product_calls(y, panels.at, left_rows(y)))]
 
         def exact(*views: View) -> int:
             return sum(map(aligned, nbytes(*views)))
 
         return Work(calls, aligned(rounded) + (aligned(copied) if addend else 0), strided=True, exact=exact)
 
-    def product_calls(self, x: Matrices, panels: Pointer) -> tuple[Call, ...]:
+    def product_calls(self, x: Matrices, panels: Pointer, left: LeftRows) -> tuple[Call, ...]:
         """Return the calls of products at a constant stride."""
-        nbytes = x.a.itemsize
-        left = LeftRows(x.a.at, x.count, x.m, x.a.batch * nbytes, x.a.row * nbytes)
         out, bias = MatrixRows(x.out.at, x.out.batch, x.out.row), x.bias
         addend = Addend(bias.at, bias.batch, bias.row) if bias else None
         return number_rows_calls(self.size, out, left, panels, addend, self.activation).calls
+
+
+def left_rows(x: Matrices) -> LeftRows:
+    """Return the left sides of products, in rows of bfloat16 numbers."""
+    nbytes = x.a.itemsize
+    return LeftRows(x.a.at, x.count, x.m, x.a.batch * nbytes, x.a.row * nbytes)
