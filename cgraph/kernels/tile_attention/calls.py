@@ -6,11 +6,12 @@ from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.attention.calls import MOST_TASKS, STATE, WIDEST_WINDOW, AttentionViews, Rule, steps
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.move.calls import part
-from cgraph.kernels.pairs.calls import pair_calls
+from cgraph.kernels.pairs.calls import padded_copy_calls, pair_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_attention.signature import BANDS, BLOCK
 from cgraph.kernels.tile_products.calls import config_of
 from cgraph.kernels.tile_products.signature import COLUMNS, TILE_NBYTES
+from cgraph.kernels.views.window_views import reorder_axes
 from cgraph.record import Record
 from cgraph.system.alignment import aligned, round_up
 
@@ -89,9 +90,10 @@ class TileSizes(Record):
 
     @property
     def rooms(self) -> tuple[int, int, int]:
-        """Bytes of rounded keys, rounded values and the scratch of all tasks."""
-        sides = (NUMBER_NBYTES * prod(shape) for shape in (self.keys, self.values))
-        return *sides, self.tasks * self.size * FLOAT_NBYTES  # type: ignore[return-value]
+        """Bytes of rounded keys, rounded values and the scratch of all tasks, which first has the values as rows."""
+        keys, values = (NUMBER_NBYTES * prod(shape) for shape in (self.keys, self.values))
+        rows = NUMBER_NBYTES * self.batch * self.groups * self.n * self.e
+        return keys, values, max(self.tasks * self.size * FLOAT_NBYTES, rows)
 
     @property
     def nbytes(self) -> int:
@@ -118,10 +120,11 @@ def tile_attention_calls(
     sizes = TileSizes.of(target, q.shape, k.shape, v.shape)
     places = [x.at if x is not None else Pointer(None) for x in split_scratch(workspace, *sizes.rooms)]
     keys, values = (contiguous(at, shape, BFLOAT16.code) for at, shape in zip(places, (sizes.keys, sizes.values)))
-    turned = View(v.at, (*v.shape[:2], v.shape[3], v.shape[2]), (*v.strides[:2], v.strides[3], v.strides[2]), v.dtype)
+    rows = contiguous(places[2], v.shape, BFLOAT16.code)
     before = [
         *pair_calls(target, part(keys, 2, 0, sizes.n), k),
-        *pair_calls(target, part(values, 2, 0, sizes.e), turned),
+        *pair_calls(target, rows, v),
+        *padded_copy_calls(target, part(values, 2, 0, sizes.e), reorder_axes(rows, (0, 1, 3, 2))),
     ]
     kind = "" if mask is None else "bool" if mask.dtype == "b1" else "added"
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
