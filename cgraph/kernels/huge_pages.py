@@ -21,12 +21,12 @@ class HugePages:
 
     def __init__(self) -> None:
         self._chunk = np.empty(0, np.uint8)
-        self._used = self._seen = 0
+        self._used = self._total = 0
 
     def keep(self, x: np.ndarray) -> np.ndarray:
         """Return a copy in huge pages. Without them, or after few bytes: an array that begins with a cache line."""
-        self._seen += x.nbytes
-        if self._seen < FIRST or not has_huge_pages():
+        self._total += x.nbytes
+        if self._total < FIRST or not has_huge_pages():
             return in_whole_lines(x)
         if self._used + x.nbytes > self._chunk.nbytes:
             self._chunk, self._used = new_chunk(x.nbytes), 0

@@ -59,6 +59,7 @@ def test_text_names_processor_threads_and_kernels(capsys):
 )
 def test_it_says_what_bf16_brings(bf16, features, words, monkeypatch, capsys):
     monkeypatch.setattr(info, "host_target", lambda: replace(host_target(), bf16=bf16, features=features))
+    monkeypatch.setattr(info, "tiles_compute", lambda: False)
     assert re.search(words, line_of("bf16", capsys))
     facts = gather()
     assert facts["vdpbf16ps"] == ("+avx512bf16" in features) and bool(facts["no_bf16"]) == (not bf16)

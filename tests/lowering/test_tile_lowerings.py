@@ -156,7 +156,8 @@ def test_strategies_and_threads_give_the_same_bits_of_any_network(network):
 
 def test_without_tiles_or_without_bf16_no_image_is_rounded():
     x, y = network()
-    for function in (cg.compile(y, [x], engine=TilesEngine()), cg.compile(y, [x], precision="bf16")):
+    without_tiles = cg.compile(y, [x], precision="bf16", engine=CpuEngine(tiles=False))
+    for function in (cg.compile(y, [x], engine=TilesEngine()), without_tiles):
         assert not count(function, TileConv | TileImages | WideDepthwise)
 
 

@@ -42,11 +42,10 @@ class NumberTile(Record):
 
 
 @final
-def of_numbers(k: Builder, *params) -> None:
+def of_numbers(k: Builder, group: int, height: int, ahead: int, result: str, residual: str) -> None:
     """Emit ``activation(sums + bias + residual)`` in float32, and round the result to its dtype."""
-    p, a = NumberTile(*params), k.args()
-    finish = partial(finish_pixels, k, p, a)
-    overlapped_groups(k, p, a, "bf16", pixels_of(a, p.group), finish)
+    p, a = NumberTile(group, height, ahead, result, residual), k.args()
+    overlapped_groups(k, p, a, "bf16", pixels_of(a, group), partial(finish_pixels, k, p, a))
 
 
 def finish_pixels(k: Builder, p: NumberTile, a: SimpleNamespace, at: SimpleNamespace) -> None:

@@ -21,12 +21,13 @@ from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.kernels.move.calls import copy_calls, fill_calls, part
 from cgraph.kernels.pairs.calls import pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
-from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
+from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import WIDTH, LeftRows, TileSize, number_rows_calls
 from cgraph.kernels.tile_products.computed_sides import pack_calls
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.layout import without
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.views.window_views import reorder_axes
 from cgraph.record import Record, replace
@@ -34,6 +35,7 @@ from cgraph.system.alignment import aligned, round_up
 
 HALF_NBYTES, SUM_NBYTES = 2, 4
 HALF = BFLOAT16.unsigned
+ADDED = 16  # parts that one call adds up
 
 
 class TileFilterGrad(Record):
@@ -111,11 +113,8 @@ class TileFilterGrad(Record):
 
     @property
     def rooms(self) -> tuple[int, ...]:
-        """Bytes of a rounded operand, of the pixels of images and of gradients, of panels, of sums, and of the
-        workspace for adding them up.
-        """
-        s, (rows, columns) = self.shape, self.shape.result
-        lanes, parts = s.lanes, self.cut.parts
+        """Bytes of a rounded operand, of the pixels of images and of gradients, of panels, and of sums."""
+        s, (rows, columns), lanes = self.shape, self.shape.result, self.shape.lanes
         operands = s.h * s.w * (s.c if s.is_plain else round_up(s.c, lanes)), rows * columns * round_up(s.k, lanes)
         beyond = self.reach[0] * self.raster[1] + self.reach[1]  # pixels that the last row reads after its end
         sizes = (
@@ -124,7 +123,6 @@ class TileFilterGrad(Record):
             HALF_NBYTES * prod(self.gradients_shape),
             HALF_NBYTES * prod(self.gradients_shape),
             SUM_NBYTES * prod(self.sums_shape),
-            reduce_nbytes("sum", "f4", (parts, s.k, s.c, *s.window.kernel), (0,)),
         )
         return tuple(map(aligned, sizes))
 
@@ -146,7 +144,7 @@ def tile_filter_grad_calls(
     places = [place]
     for nbytes in plan.rooms:
         places.append(places[-1] + nbytes)
-    rounded, images, gradients, panels, sums, rest, _ = places
+    rounded, images, gradients, panels, sums, _ = places
     whole = contiguous(images, (plan.rooms[1] // HALF_NBYTES,), HALF)
     calls = fill_calls(target, whole, 0)
     rows = contiguous(gradients, plan.gradients_shape, HALF)
@@ -161,7 +159,7 @@ def tile_filter_grad_calls(
     pairs = reorder_axes(contiguous(gradients, (filters, parts, count // 2), PAIRS), (1, 0, 2))
     calls += pack_calls(target, plan.size, panels, pairs)
     calls += [call for tap in range(plan.layer.window.taps) for call in tap_calls(plan, tap, images, panels, sums)]
-    return [*calls, *joining_calls(target, plan, out, sums, rest)]
+    return [*calls, *joining_calls(target, plan, out, sums)]
 
 
 def halves_of(target: Target, x: BlockedView, place: Pointer) -> tuple[list[Call], View]:
@@ -244,12 +242,19 @@ def tap_calls(plan: TileFilterGrad, tap: int, images: Pointer, panels: Pointer, 
     return number_rows_calls(plan.size, out, left, panels, None, NONE, w_image).calls
 
 
-def joining_calls(target: Target, plan: TileFilterGrad, out: View, sums: Pointer, rest: Pointer) -> list[Call]:
-    """Return the calls that add up the sums of all parts."""
-    (r, s), parts, c, k, m = plan.shape.window.kernel, plan.cut.parts, plan.shape.c, plan.shape.k, Trace()
+def joining_calls(target: Target, plan: TileFilterGrad, out: View, sums: Pointer) -> list[Call]:
+    """Return the calls that add up the sums of all parts, from the first to the last."""
+    (r, s), parts, c, k = plan.shape.window.kernel, plan.cut.parts, plan.shape.c, plan.shape.k
     shape, order = (
         ((r, parts, c, s, k), (1, 4, 2, 0, 3)) if plan.shape.is_plain else ((r, s, parts, c, k), (2, 4, 3, 0, 1))
     )
     totals = reorder_axes(contiguous(sums, shape, "f4"), order)
-    program, room = m.program(m.load(0, "f4")), contiguous(rest, (plan.rooms[-1],), "u1")
-    return reduce_calls(target, "sum", program, out, totals, axes=(0,), workspace=room)
+    terms, calls = [without(part(totals, 0, i, 1), 0) for i in range(parts)], []
+    for first in range(0, parts, ADDED):
+        several = ([out] if first else []) + terms[first : first + ADDED]
+        m = Trace()
+        total = m.load(0, "f4")
+        for i in range(1, len(several)):
+            total = total + m.load(i, "f4")
+        calls += pointwise_calls(target, m.program(total), out, *several)
+    return calls
