@@ -31,9 +31,12 @@ class Folder:
         if handle is None:
             raise foreign(self.path)
         self._handle = handle
-        if not trust and not is_closed(status_of(handle)):
+        try:
+            if not trust and not is_closed(status_of(handle)):
+                raise foreign(self.path)
+        except BaseException:
             self.close()
-            raise foreign(self.path)
+            raise
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of its files."""
