@@ -11,6 +11,9 @@ from cgraph.system.addresses import address_of
 from cgraph.system.alignment import ALIGNMENT, aligned, aligned_array
 from cgraph.system.mapping import has_huge_pages, new_pages, use_huge_pages
 
+LARGE = (
+    1 << 22
+)  # bytes of an array that stays in any case: NumPy asks for huge pages for it, and a copy would double it
 FIRST = 1 << 21  # bytes of constants that stay where they are: their pages are few, and huge ones would be half empty
 CHUNK = 1 << 26  # bytes of address space reserved at a time; those that no array uses take no memory
 PAGE = 1 << 21  # bytes of a huge page
@@ -24,7 +27,12 @@ class HugePages:
         self._used = self._total = 0
 
     def keep(self, x: np.ndarray) -> np.ndarray:
-        """Return a copy in huge pages. Without them, or after few bytes: an array that begins with a cache line."""
+        """Return a copy in huge pages. Without them, or after few bytes: an array that begins with a cache line.
+
+        A large array stays where it is.
+        """
+        if x.nbytes >= LARGE:
+            return x
         self._total += x.nbytes
         if self._total < FIRST or not has_huge_pages():
             return in_whole_lines(x)

@@ -1,5 +1,7 @@
 """ALIGNMENT of values, workspaces and code in bytes: a cache line, and the widest vector."""
 
+from math import prod
+
 import numpy as np
 
 from cgraph.system.addresses import address_of
@@ -20,6 +22,12 @@ def aligned(nbytes: int) -> int:
 def aligned_memory(nbytes: int) -> np.ndarray:
     """Return uninitialised bytes; the address of the first is a multiple of the alignment."""
     return aligned_array((nbytes,), np.dtype(np.uint8), nbytes)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Return zeros in C order; the address of the first is a multiple of the alignment."""
+    raw = np.zeros(prod(shape) * dtype.itemsize + ALIGNMENT, np.uint8)
+    return np.ndarray(shape, dtype, raw, -address_of(raw) % ALIGNMENT)  # type: ignore[arg-type]
 
 
 def aligned_array(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> np.ndarray:

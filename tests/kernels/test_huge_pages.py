@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from cgraph.kernels import huge_pages
-from cgraph.kernels.huge_pages import CHUNK, FIRST, PAGE, HugePages
+from cgraph.kernels.huge_pages import FIRST, LARGE, PAGE, HugePages
+from cgraph.system.alignment import aligned_zeros
 
 
 def arrays(*sizes):
@@ -24,7 +25,7 @@ def kept(xs):
 def test_kept_arrays_are_equal_and_begin_with_a_cache_line(has, monkeypatch):
     monkeypatch.setattr(huge_pages, "has_huge_pages", lambda: has)
     raw = np.zeros(1 << 10, "f4")[1:]
-    xs = [raw.reshape(11, 93), *arrays(0, 7, FIRST, 1, 65, CHUNK + 3, 100), np.array(3.0)]
+    xs = [raw.reshape(11, 93), *arrays(0, 7, FIRST, 1, 65, *[LARGE - 1] * 20, 100), np.array(3.0)]
     for x, y in zip(xs, kept(xs), strict=True):
         assert y.ctypes.data % 64 == 0 and y.shape == x.shape and y.dtype == x.dtype
         np.testing.assert_array_equal(x, y)
@@ -42,6 +43,12 @@ def test_few_bytes_stay_where_they_are():
     assert HugePages().keep(lines) is lines
 
 
+def test_large_arrays_are_not_copied():
+    (large,) = arrays(LARGE)
+    pages = HugePages()
+    assert pages.keep(large) is large and pages.keep(large[1:]) is not large
+
+
 def test_a_chunk_lives_as_long_as_an_array_in_it():
     first, second = kept(arrays(FIRST, 9))
     chunk = weakref.ref(second.base)
@@ -51,3 +58,10 @@ def test_a_chunk_lives_as_long_as_an_array_in_it():
     del second
     gc.collect()
     assert chunk() is None
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5)])
+@pytest.mark.parametrize("dtype", ["f4", "u1", "f8"])
+def test_aligned_zeros(shape, dtype):
+    x = aligned_zeros(shape, np.dtype(dtype))
+    assert x.shape == shape and x.dtype == dtype and x.ctypes.data % 64 == 0 and not x.any() and x.flags.c_contiguous

@@ -20,7 +20,7 @@ from cgraph.kernels.views.gemm_tile import (
 )
 from cgraph.kernels.views.matrices import Matrices
 from cgraph.record import Record
-from cgraph.system.alignment import aligned, round_up
+from cgraph.system.alignment import aligned, aligned_zeros, round_up
 
 FEW_ROWS = 32  # b is read in place if no more rows of the result share it: 1.03 to 1.35 times as fast;
 DIRECT_ROWS = 128  # or if no more do and L2 keeps its panels meanwhile
@@ -140,7 +140,7 @@ def to_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
     k would read the whole file. They are copied first, since reading across pages of a mapped file is slow.
     """
     k, n = b.shape
-    out = np.zeros(k * round_up(n, tile.width), b.dtype)
+    out = aligned_zeros((k * round_up(n, tile.width),), b.dtype)
     if not out.size:
         return out
     blocks = blocks_of(out, k, tile)

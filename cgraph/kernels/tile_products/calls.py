@@ -20,6 +20,7 @@ from cgraph.kernels.tile_products.signature import (
 )
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, table
 from cgraph.record import Record
+from cgraph.system.alignment import aligned_zeros
 
 ROWS = 16  # of a tile, at most
 WIDTH = ACROSS * COLUMNS  # columns of a panel
@@ -90,7 +91,9 @@ def pack_tiles(size: TileSize, y: np.ndarray) -> np.ndarray:
     whole = np.zeros((size.padded, size.panels * WIDTH), y.dtype)
     whole[: size.k, : size.n] = y
     parts = whole.reshape(size.steps, COLUMNS, group, size.panels, ACROSS, COLUMNS)
-    return np.ascontiguousarray(parts.transpose(3, 0, 4, 1, 5, 2))
+    out = aligned_zeros(packed_shape(size), y.dtype)
+    out[...] = parts.transpose(3, 0, 4, 1, 5, 2)
+    return out
 
 
 def unpack_tiles(size: TileSize, packed: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from cgraph.dtypes.convert import is_storage
 from cgraph.kernels.mapped import PIECE, release
 from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.system.alignment import aligned_zeros
 
 
 def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
@@ -24,7 +25,7 @@ def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = 
     dtype = filters.dtype if is_storage(filters.dtype) else np.dtype(shape.dtype)
     parts = shape.parts
     sizes = [(part.panels, len(part.steps), part.unroll, part.panel_channels) for part in parts]
-    out = np.zeros(sum(map(prod, sizes)), dtype)
+    out = aligned_zeros((sum(map(prod, sizes)),), dtype)
     at = first = 0
     for part, size in zip(parts, sizes):
         some, to = slice(first, first + part.k), out[at : at + prod(size)].reshape(size)

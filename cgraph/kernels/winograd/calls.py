@@ -23,7 +23,7 @@ from cgraph.kernels.views.timing import tile_ns
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.winograd.signature import INPUT_TRANSFORM, OUTPUT_TRANSFORM
 from cgraph.record import Record, replace
-from cgraph.system.alignment import aligned
+from cgraph.system.alignment import aligned, aligned_zeros
 
 BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
 LEAST_TILES = 56  # fewer tiles would read the filters of all points too often
@@ -245,7 +245,7 @@ def pack_winograd(plan: Winograd, filters: np.ndarray, scale: np.ndarray | None 
     product, c = plan.product, plan.shape.c
     g = winograd_matrices(plan.m)[1]
     depth = len(product.steps) * product.unroll
-    out = np.zeros((plan.points, product.panels, depth, product.panel_channels), np.dtype(product.dtype))
+    out = aligned_zeros((plan.points, product.panels, depth, product.panel_channels), np.dtype(product.dtype))
     for first, dense in runs_of(filters, scale, product.panel_channels, False):
         for c0, count in spans(c, PACKED_CHANNELS):
             taps = dense[:, c0 : c0 + count].transpose(2, 3, 1, 0).astype(g.dtype, order="C")  # [r, s, c, k]
