@@ -62,8 +62,10 @@ from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
 from cgraph.passes.fold_constants import constant_of, stored_array
 from cgraph.record import Record, replace
+from cgraph.system.alignment import round_up
 
 LONG_SUM = 128  # products in a sum from which on tiles are faster than vectors by far: an estimate
+MOST_GROWTH = 2  # bytes of images in blocks of 64 channels over those of their channels
 PIXELS = (2, 3)  # axes of rows and columns
 BYTE = np.dtype("uint8")
 
@@ -163,12 +165,15 @@ class TileChoice(Record, eq=False):
 
 
 def gains_byte_tiles(layers: Iterable[Node]) -> bool:
-    """Return True if most products of a graph's convolutions of bytes are in long sums.
+    """Return True if most products of a graph's convolutions of bytes are in long sums, and their images fill blocks.
 
-    Tiles need blocks of 64 channels, in which layers of few channels and depthwise ones are slower. So a network has
-    either tiles or vectors.
+    Tiles need blocks of 64 channels, in which layers of few channels and depthwise ones are slower, and images larger.
+    So a network has either tiles or vectors.
     """
     of_bytes = [x for x in layers if isinstance(x.op, IntegerConv)]
+    in_blocks = sum(x.size // x.shape[1] * round_up(x.shape[1], TILE_ROW) for x in of_bytes if x.size)
+    if in_blocks > MOST_GROWTH * sum(x.size for x in of_bytes):
+        return False
     works = [(x.size * prod(x.operands[1].shape[1:]), prod(x.operands[1].shape[1:]) >= LONG_SUM) for x in of_bytes]
     return 2 * sum(work for work, is_long in works if is_long) > sum(work for work, _ in works)
 

@@ -33,7 +33,7 @@ def has_huge_pages() -> bool:
 
 def use_huge_pages(memory: mmap.mmap) -> None:
     """Advise the system to use huge pages, where it has them."""
-    if has_huge_pages():
+    if sys.platform == "linux":
         with suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)
 

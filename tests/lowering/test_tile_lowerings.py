@@ -267,6 +267,18 @@ def bytes_of(shape):
     return np.random.default_rng(8).integers(0, 256, shape, "uint8")
 
 
+@pytest.mark.parametrize(
+    ("channels", "uses_tiles"), [((16, 16), False), ((16, 64), True), ((40, 40), True), ((20, 31), False)]
+)
+def test_bytes_use_tiles_if_their_images_at_most_double(channels, uses_tiles):
+    x = cg.Var((1, 32, 9, 8), "uint8", "x")
+    y = x
+    for k in channels:
+        y = byte_conv(y, k)
+    function = cg.compile(y, [x], engine=TilesEngine())
+    assert count(function, TileIntegerConv) == (len(channels) if uses_tiles else 0)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("ends_in_sums", [False, True])
 def test_bytes_on_tiles_have_the_bits_of_bytes_in_vectors(ends_in_sums, target):
