@@ -1,8 +1,8 @@
 """Images that come and go by rows: the bits of the whole images, nothing of their size, and typed refusals."""
 
-import signal
 import subprocess
 import sys
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -148,24 +148,37 @@ def test_a_function_by_rows_says_what_it_takes_and_is_not_timed(tmp_path):
         function.trace(tmp_path / "trace.json", picture(x))
 
 
+INTERRUPTED = """
+import signal
+import numpy as np
+import cgraph as cg
+from tests.function.test_by_rows import network, picture
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+x, y = network(200)
+function = cg.compile(y, [x], rows=[x, y], budget=200_000)
+value = picture(x)
+
+def rows():
+    for i in range(200):
+        if i == 90:
+            signal.raise_signal(signal.SIGINT)
+        yield value[:, :, i]
+
+try:
+    function(rows())
+except KeyboardInterrupt:
+    print("interrupted")
+np.testing.assert_array_equal(function(value), cg.compile(y, [x], rows=[x, y])(value))
+print("equal")
+"""
+
+
 def test_an_interrupt_while_rows_are_asked_for_ends_the_run():
-    x, y = network(200)
-    function = cg.compile(y, [x], rows=[x, y], budget=200_000)
-    value = picture(x)
-
-    def rows():
-        for i in range(200):
-            if i == 90:
-                signal.raise_signal(signal.SIGINT)
-            yield value[:, :, i]
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            function(rows())
-    finally:
-        signal.signal(signal.SIGINT, before)
-    np.testing.assert_array_equal(function(value), cg.compile(y, [x], rows=[x, y])(value))
+    """In a process of its own, since an interrupt that comes late would end the run of all tests."""
+    command, root = [sys.executable, "-c", INTERRUPTED], Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=root)
+    assert (done.stdout.split(), done.returncode) == (["interrupted", "equal"], 0), done.stderr
 
 
 def test_what_is_read_whole_of_rows_may_be_small():

@@ -191,7 +191,7 @@ def test_a_frozen_var_that_changes_later_keeps_its_value_in_what_is_saved(on_til
 def test_a_budget_that_blocks_of_64_channels_exceed_is_met_without_tiles(on_tiles):
     x = cg.Var((1, 16, 24, 24), "uint8", "x")
     y = x
-    for channels in (70, 16, 70, 16):
+    for channels in (96, 16, 96, 16):
         filters, scale = RNG.integers(-128, 128, (channels, y.shape[1], 3, 3), "int8"), np.full(channels, 0.01, "f4")
         op = IntegerConv(Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 1), 7, Result(zero=7))
         y = apply(op, y, *map(cg.Const, (filters, np.zeros(channels, "i4"), scale)))
