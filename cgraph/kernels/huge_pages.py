@@ -11,9 +11,8 @@ from cgraph.system.addresses import address_of
 from cgraph.system.alignment import ALIGNMENT, aligned, aligned_array
 from cgraph.system.mapping import has_huge_pages, new_pages, use_huge_pages
 
-LARGE = (
-    1 << 22
-)  # bytes of an array that stays in any case: NumPy asks for huge pages for it, and a copy would double it
+# bytes of an array that stays in any case: NumPy requests huge pages for it, and a copy would double its memory
+LARGE = 1 << 22
 FIRST = 1 << 21  # bytes of constants that stay where they are: their pages are few, and huge ones would be half empty
 CHUNK = 1 << 26  # bytes of address space reserved at a time; those that no array uses take no memory
 PAGE = 1 << 21  # bytes of a huge page

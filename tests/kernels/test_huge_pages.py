@@ -16,23 +16,23 @@ def arrays(*sizes):
     return [rng.integers(0, 256, n, "u1") for n in sizes]
 
 
-def kept(xs):
+def keep_all(xs):
     pages = HugePages()
     return [pages.keep(x) for x in xs]
 
 
 @pytest.mark.parametrize("has", [False, True])
-def test_kept_arrays_are_equal_and_begin_with_a_cache_line(has, monkeypatch):
+def test_arrays_stay_equal_and_begin_with_a_cache_line(has, monkeypatch):
     monkeypatch.setattr(huge_pages, "has_huge_pages", lambda: has)
     raw = np.zeros(1 << 10, "f4")[1:]
     xs = [raw.reshape(11, 93), *arrays(0, 7, FIRST, 1, 65, *[LARGE - 1] * 20, 100), np.array(3.0)]
-    for x, y in zip(xs, kept(xs), strict=True):
+    for x, y in zip(xs, keep_all(xs), strict=True):
         assert y.ctypes.data % 64 == 0 and y.shape == x.shape and y.dtype == x.dtype
         np.testing.assert_array_equal(x, y)
 
 
 def test_what_follows_the_first_bytes_lies_side_by_side_from_a_huge_page_on():
-    _, first, second, third = kept(arrays(FIRST - 1, 100, 64, 1))
+    _, first, second, third = keep_all(arrays(FIRST - 1, 100, 64, 1))
     assert first.ctypes.data % PAGE == 0
     assert [y.ctypes.data - first.ctypes.data for y in (second, third)] == [128, 192]
 
@@ -50,7 +50,7 @@ def test_large_arrays_are_not_copied():
 
 
 def test_a_chunk_lives_as_long_as_an_array_in_it():
-    first, second = kept(arrays(FIRST, 9))
+    first, second = keep_all(arrays(FIRST, 9))
     chunk = weakref.ref(second.base)
     del first
     gc.collect()

@@ -89,8 +89,8 @@ class TileLayer(Record):
 
     @property
     def phases(self) -> StridePhases | None:
-        """The phases in which pixels are gathered before they are read; None if they are read where they lie, in tiles
-        of rows. Measured: gathering is faster for results of up to 14 columns, slower from 28 on.
+        """The phases in which pixels are gathered before they are read; None if they are read in place. Measured:
+        gathering is faster for results of up to 14 columns, slower from 28 on.
         """
         is_narrow = self.shape.window.stride != (1, 1) and self.shape.result[1] <= ROWS
         return StridePhases(self.shape) if self.taps == 1 and is_narrow else None
@@ -310,11 +310,12 @@ def tile_args(
         ValueError: the halo is too narrow, or there is no workspace for gathered pixels
     """
     require_halo(x, layer.halo)
-    phases, reads = layer.phases, reads_of(layer, x)
-    before: tuple[Call, ...] = ()
-    if phases is not None:
-        if workspace is None:
-            raise ValueError(f"a stride of {layer.shape.window.stride} needs a workspace of {layer.nbytes(x.n)} bytes")
+    phases, before = layer.phases, tuple[Call, ...]()
+    if phases is None:
+        reads = reads_of(layer, x)
+    elif workspace is None:
+        raise ValueError(f"a stride of {layer.shape.window.stride} needs a workspace of {layer.nbytes(x.n)} bytes")
+    else:
         reads, before = gathered_reads(layer, phases, x, workspace), phases.calls(workspace, x)
     args = {
         "numbers": Pointer(numbers_of(reads.tiles, out)),
@@ -327,7 +328,7 @@ def tile_args(
 
 
 def reads_of(layer: TileLayer, x: BlockedView) -> "PixelReads":
-    """Return how tiles read images where they lie."""
+    """Return how tiles read images in place."""
     window, pixel, row = layer.shape.window, x.lanes * x.itemsize, x.row * x.itemsize
     tiles = pixel_tiles(layer.shape, x.row // x.lanes if layer.taps == 1 else None)
     (down, across), (below, beside) = window.stride, window.dilation
