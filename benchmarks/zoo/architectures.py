@@ -42,11 +42,11 @@ class Family(Record):
 def torchvision_without_ops() -> None:
     """Let torchvision load with a torch of another build, with slow Python versions of its compiled ops.
 
-    The package index has CPU builds of torch alone. An export runs each network once, so slow ops are enough.
+    The package index has CPU builds of torch alone; a CUDA build has its own ops. An export runs each network once, so slow ops are enough.
     """
     import torch
 
-    if torch.cuda.is_available() or hasattr(torch.ops.torchvision, "nms"):
+    if torch.version.cuda or hasattr(torch.ops.torchvision, "nms"):
         return
     library = torch.library.Library("torchvision", "DEF")
     OPS.append(library)

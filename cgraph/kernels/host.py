@@ -1,10 +1,14 @@
-"""This machine as LLVM describes it, cached on disk so that a process that compiles nothing loads no LLVM.
+"""This machine in LLVM's terms. Linux reports the processor's features; elsewhere LLVM does, and the cache folder keeps
+its answer, so that a process that compiles nothing loads no LLVM.
 
 The system's permission to use tiles is not cached on disk: a process asks for it when a target with tiles is requested.
 """
 
 import hashlib
 import json
+import os
+import platform
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +22,10 @@ TILES = ("amx-tile", "amx-int8", "amx-bf16")
 
 @cache
 def host() -> Host:
-    """Return this machine's description from the cache folder, or from LLVM."""
+    """Return this machine's description from Linux, from the cache folder, or from LLVM."""
+    described = linux_host()
+    if described:
+        return described
     folder, key = cache_folder(), host_key()
     name = f"host_{key}" if folder and key else None
     raw = folder.read(name) if folder and name else None
@@ -48,6 +55,18 @@ def read_parts(raw: bytes) -> list[str] | None:
     return fields if is_host else None
 
 
+def linux_host() -> Host | None:
+    """Return the description of a machine whose system reports all features that targets need, else None."""
+    features = detected_features()
+    if sys.platform != "linux" or not features:
+        return None
+    import llvmlite
+
+    library = library_status()
+    version = f"llvmlite {llvmlite.__version__}, a library of {library.st_size if library else 0} bytes"
+    return Host("", ",".join(features), f"{platform.machine()}-unknown-linux-gnu", "", version, vendor())
+
+
 def detect_host() -> Host:
     """Return this machine's description from LLVM."""
     import llvmlite
@@ -62,7 +81,7 @@ def detect_host() -> Host:
 
 
 def detected_features() -> list[str]:
-    """Return the features that Linux reports and LLVM does not detect, in LLVM's form."""
+    """Return the features that the system reports, in LLVM's form."""
     names, there = host_architecture().feature_names, host_features()
     return [f"+{name}" for linux_name, name in names.items() if linux_name in there]
 
@@ -71,14 +90,20 @@ def host_key() -> str | None:
     """Return a hash of the processor, LLVM's library and llvmlite's version; None where they cannot be read."""
     import llvmlite
 
-    library = Path(llvmlite.__file__).parent / "binding" / "libllvmlite.so"
-    try:
-        status = library.stat()
-    except OSError:
-        return None
+    status = library_status()
     lines, names = cpuinfo(), host_architecture().cpuinfo
-    if not names or not lines.keys() >= set(names):
+    if not status or not names or not lines.keys() >= set(names):
         return None
     processor = [*(lines[name] for name in names), *detected_features()]
-    parts = (Host._fields, processor, llvmlite.__version__, str(library), status.st_size, status.st_mtime_ns)
+    parts = (Host._fields, processor, llvmlite.__version__, llvmlite.__file__, status.st_size, status.st_mtime_ns)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+def library_status() -> os.stat_result | None:
+    """Return the size and times of LLVM's library; None if they cannot be read."""
+    import llvmlite
+
+    try:
+        return (Path(llvmlite.__file__).parent / "binding" / "libllvmlite.so").stat()
+    except OSError:
+        return None

@@ -3,14 +3,15 @@
 The file name of a kernel's object code is a hash of everything that determines it: its family and params, the source of
 its emitter and of all project files that this imports, the target (processor, features, registers), the settings of
 LLVM's code generator (triple, data layout, optimisation, relocation and code model), and the versions of LLVM and
-llvmlite. `cgraph.kernels.cache` describes the folder. A process that compiles nothing imports no emitter and, where
+llvmlite. `cgraph.kernels.cache` describes the folder. Kernels that were built with the package come from a table
+(`cgraph.kernels.prebuilt`), under a hash of the same facts without the version of LLVM. A process that compiles nothing imports no emitter and, where
 `cgraph.kernels.objects` can link the code, no LLVM. A cached file that is not code for this machine, or has relocations
 that kernels never have, is compiled again and never run.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,6 +28,7 @@ from cgraph.kernels.isa.records import Architecture
 from cgraph.kernels.isa.systems import has_elf
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, link_objects
+from cgraph.kernels.prebuilt.table import KernelTable, table_of
 from cgraph.kernels.target import Target, code_generation, new_target_machine
 from cgraph.system.fair_lock import FairLock, Ticket
 from cgraph.system.machine import allowed_processors, at_fork
@@ -45,11 +47,13 @@ class KernelStore:
 
     Fields
         folder: cache folder of object code; None caches nothing on disk
+        table: returns the table of kernels that were built for a target, None if there is none
         hits, misses: kernels loaded from disk; kernels compiled
         compile_seconds: time spent compiling
     """
 
     folder: CacheFolder | None
+    table: Callable[[Target], KernelTable | None] = lambda target: None
     hits: int = 0
     misses: int = 0
     compile_seconds: float = 0.0
@@ -73,36 +77,55 @@ class KernelStore:
     def _add(self, requests: list[Kernel], target: Target) -> None:
         is_warm = not self.misses
         kernels = [k for k in requests if (k, target) not in self._addresses]
-        symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code, image = self._link(symbols, target)
+        symbols, code, image = self._link(kernels, target)
         try:
             addresses = self._place(code, image, target)
         except (MalformedCode, RuntimeError):  # LLVM raises RuntimeError
+            symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
             code = {symbol: self._compile(kernel, symbol, target) for kernel, symbol in symbols.items()}
             addresses = self._place(code, None, target)
         self._addresses.update(((kernel, target), addresses[symbol]) for kernel, symbol in symbols.items())
         if self.folder and is_warm and self.misses:  # once per process, after its first compilation
             self.folder.prune_hourly()
 
-    def _link(self, symbols: dict[Kernel, str], target: Target) -> tuple[dict[str, bytes], Image | None]:
-        """Return object code by symbol, and the linked image; None in place of the image where only LLVM can link.
+    def _link(
+        self, kernels: Iterable[Kernel], target: Target
+    ) -> tuple[dict[Kernel, str], dict[str, bytes], Image | None]:
+        """Return the symbols of kernels, object code by symbol, and the linked image; None in place of the image where
+        only LLVM can link.
 
-        Cached code with an unsuitable machine, relocation or callee is compiled again.
+        Stored code with an unsuitable machine, relocation or callee is compiled again.
         """
-        files = {symbol: self._stored_code(f"{symbol}.o") for symbol in symbols.values()}
-        missing = {symbol: kernel for kernel, symbol in symbols.items() if not files[symbol]}
-        new = self._compile_all(missing, target)
-        code = {symbol: files[symbol] or new[symbol] for symbol in symbols.values()}
+        built = self._built_code(kernels, target)
+        symbols = {kernel: built[kernel][0] if kernel in built else symbol_of(kernel, target) for kernel in kernels}
+        stored = dict(built.values())
+        for symbol in symbols.values():
+            if symbol not in stored and (raw := self._stored_code(f"{symbol}.o")):
+                stored[symbol] = raw
+        missing = {symbol: kernel for kernel, symbol in symbols.items() if symbol not in stored}
+        code = stored | self._compile_all(missing, target)
         try:
-            return code, image_of(code)
+            return symbols, code, image_of(code)
         except UnknownCode:
             for kernel, symbol in symbols.items():
-                if files[symbol] and not fits(symbol, code[symbol]):
-                    code[symbol] = self._compile(kernel, symbol, target)
+                if symbol in stored and not fits(symbol, code[symbol]):
+                    del code[symbol]
+                    symbols[kernel] = symbol_of(kernel, target)
+                    code[symbols[kernel]] = self._compile(kernel, symbols[kernel], target)
         try:
-            return code, image_of(code)
+            return symbols, code, image_of(code)
         except UnknownCode:
-            return code, None
+            return symbols, code, None
+
+    def _built_code(self, kernels: Iterable[Kernel], target: Target) -> dict[Kernel, tuple[str, bytes]]:
+        """Return the names and object code of the kernels that were built with the package."""
+        table = self.table(target)
+        if table is None:
+            return {}
+        names = {kernel: prebuilt_name(kernel, target) for kernel in kernels}
+        code = {kernel: (name, raw) for kernel, name in names.items() if (raw := table.read(name))}
+        self.hits += len(code)
+        return code
 
     def _place(self, code: dict[str, bytes], image: Image | None, target: Target) -> dict[str, int]:
         if image is not None:
@@ -144,11 +167,11 @@ class KernelStore:
         """
         if not has_elf(host().triple):
             raise UnknownCode("only LLVM links code for this system. Save the graph as ONNX, or use Linux")
-        symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code, image = self._lock.run(lambda: self._link(symbols, target))
+        requests = list(dict.fromkeys(kernels))
+        symbols, code, image = self._lock.run(lambda: self._link(requests, target))
         if image is None:
             image = link_objects(code)  # raises the reason
-        return image, [image.symbols[symbol] for symbol in symbols.values()]
+        return image, [image.symbols[symbols[kernel]] for kernel in requests]
 
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
         """Return the symbol and the PTX of a GPU kernel that takes `words` arguments."""
@@ -201,16 +224,25 @@ class KernelStore:
 @cache
 def store() -> KernelStore:
     """Return the store of this process."""
-    new_store = KernelStore(cache_folder())
+    new_store = KernelStore(cache_folder(), table_of)
     at_fork(new_store.pause, new_store.resume, new_store.resume)
     return new_store
 
 
 def symbol_of(kernel: Kernel, target: Target) -> str:
     """Return the cache name of a kernel: its family, then a hash of everything that determines its code."""
+    return name_of(kernel, target, host().version)
+
+
+def prebuilt_name(kernel: Kernel, target: Target) -> str:
+    """Return the name of a kernel in a table, which records the version of LLVM itself."""
+    return name_of(kernel, target, "prebuilt")
+
+
+def name_of(kernel: Kernel, target: Target, version: str) -> str:
     emitter = emitter_hash(kernel.family.rpartition(".")[0])
     instructions = instructions_hash(target.architecture)
-    parts = (kernel.family, kernel.params, target, code_generation(target), host().version, emitter, instructions)
+    parts = (kernel.family, kernel.params, target, code_generation(target), version, emitter, instructions)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
     return f"{kernel.family.replace('.', '_')}_{digest}"
 

@@ -59,6 +59,11 @@ def with_tiles(target: Target) -> Target:
             "the system refuses tile registers to this process, as it does where a signal stack is small. "
             "Use tiles=False"
         )
+    return on_tiles(target)
+
+
+def on_tiles(target: Target) -> Target:
+    """Return a target whose products use tile registers."""
     return replace(target, tiles="amx")
 
 

@@ -9,8 +9,9 @@ TILE_ROW = 64  # bytes of a row of a tile register
 
 
 class Host(Record):
-    """A machine in LLVM's terms: processor name and features, target triple, data layout; LLVM's version; and the
-    processor's vendor, as ``/proc/cpuinfo`` calls it.
+    """A machine in LLVM's terms: processor name and features, target triple, data layout; the version of llvmlite and
+    its library; and the processor's vendor, as ``/proc/cpuinfo`` calls it. Name and layout are empty where the system
+    reports all features that targets need.
     """
 
     cpu: str
@@ -50,6 +51,8 @@ class Target(Record):
         block_columns: most columns of a block whose sums lie on the stack; few where the stack is small
         has_libc: kernels may call the C library's mathematics; else they bring their own
         has_blocks: families use kernels for blocks of threads; families without them run a task in each thread
+        tuning: LLVM's name of the processor whose instruction times decide the order of instructions; empty: those of
+            `cpu`
     """
 
     name: str
@@ -69,6 +72,7 @@ class Target(Record):
     block_columns: int = 1024
     has_libc: bool = True
     has_blocks: bool = False
+    tuning: str = ""
 
     @property
     def is_small(self) -> bool:
@@ -177,7 +181,8 @@ class Architecture(Record, eq=False):
         needs: features that saved code of each target needs, as ``/proc/cpuinfo`` calls them; a target that is absent
             cannot be saved
         cpuinfo: lines of ``/proc/cpuinfo`` that describe the processor, that of the features last
-        feature_names: LLVM's names of features by those of ``/proc/cpuinfo``, where LLVM does not detect them
+        feature_names: LLVM's names of features by those of ``/proc/cpuinfo``: all features that `detect` asks for
+        common: common processors, for which a release has machine code
         elf, mach_o: machine number in the header of object files, None if there are no such files
         relocations: of ELF object files by number, where our linker supports them; empty if only LLVM links the code
         stub: machine code that goes to the address in the eight bytes after it, for calls of C functions by distance
@@ -195,6 +200,7 @@ class Architecture(Record, eq=False):
     needs: Mapping[str, tuple[str, ...]] = {}
     cpuinfo: tuple[str, ...] = ()
     feature_names: Mapping[str, str] = {}
+    common: tuple[Host, ...] = ()
     elf: int | None = None
     mach_o: int | None = None
     relocations: Mapping[int, Patch] = {}

@@ -7,7 +7,7 @@ from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Patch, Target
 from cgraph.record import replace
 
-INTEL = "GenuineIntel"  # its vdpbf16ps takes two cycles, four times as long as a multiply-add for twice the products
+AMD, INTEL = "AuthenticAMD", "GenuineIntel"  # Intel's vdpbf16ps takes two cycles, four times as long as a multiply-add for twice the products
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
 PORTABLE = Target("portable", "x86-64", "", 4, 16, False, "x86", dot="pairs")
@@ -15,13 +15,25 @@ AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True, "x86", dot="pairs", convert
 AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True, "x86", dot="pairs", converts_half=True)
 
 
+FEATURES = {
+    **{x: x for x in ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi")},
+    **{x: x.replace("_", "") for x in ("avx512_vnni", "avx512_vbmi2", "avx512_bf16", "avx_vnni")},
+    **{x: x.replace("_", "-") for x in ("amx_tile", "amx_int8", "amx_bf16")},
+}
+BEYOND = ("avx512vnni", "avx512vbmi", "avx512vbmi2", "avx512bf16", "amx-tile", "amx-int8", "amx-bf16")
+"""Features that kernels use where a processor with AVX-512 has them."""
+
+
 def detect(host: Host) -> Target:
-    """Return the widest target of a host."""
+    """Return the widest target of a host.
+
+    Its code runs on each processor with the same features of this list, so a table of kernels serves many.
+    """
     if host.has("avx512f", "avx512bw", "avx512dq", "avx512vl"):
         return replace(
             AVX512,
-            cpu=host.cpu,
-            features=f"{host.features},{AVX512.features}",
+            features=",".join([*(f"+{x}" for x in BEYOND if host.has(x)), AVX512.features]),
+            tuning=tuning_of(host),
             dot="mixed" if host.has("avx512vnni") else "pairs",
             bf16="dot" if host.has("avx512bf16") and host.vendor != INTEL else "",
             selects_bytes=host.has("avx512vbmi"),
@@ -30,6 +42,32 @@ def detect(host: Host) -> Target:
         return replace(AVX2, features=f"{_AVX2},+avxvnni", dot="mixed") if host.has("avxvnni") else AVX2
     return PORTABLE
 
+
+def tuning_of(host: Host) -> str:
+    """Return a processor with AVX-512 that LLVM knows and whose instruction times are near the host's."""
+    if host.vendor == AMD:
+        return "znver5" if host.has("avxvnni") else "znver4"
+    if host.has("amx-tile"):
+        return "sapphirerapids"
+    return "icelake-server" if host.has("avx512vbmi2") else "skylake-avx512"
+
+
+LINUX = "x86_64-unknown-linux-gnu"
+AVX2_HOST = ("avx2", "fma")
+AVX512_HOST = (*AVX2_HOST, "avx512f", "avx512bw", "avx512dq", "avx512vl")
+COMMON = tuple(
+    Host("", ",".join(f"+{x}" for x in features), LINUX, "", "", vendor)
+    for vendor, features in (
+        (INTEL, AVX2_HOST),
+        (INTEL, (*AVX2_HOST, "avxvnni")),
+        (INTEL, AVX512_HOST),
+        (INTEL, (*AVX512_HOST, "avx512vnni")),  # Cascade Lake
+        (INTEL, (*AVX512_HOST, *BEYOND[:3], "avxvnni")),  # Ice Lake
+        (INTEL, (*AVX512_HOST, *BEYOND, "avxvnni")),  # Sapphire Rapids
+        (AMD, (*AVX512_HOST, *BEYOND[:4])),  # Zen 4
+        (AMD, (*AVX512_HOST, *BEYOND[:4], "avxvnni")),  # Zen 5
+    )
+)
 
 _AS_SET = ("i4", 4, 0)  # the rounding that the processor is set to: to the nearest
 INSTRUCTIONS = {
@@ -86,10 +124,12 @@ ARCHITECTURE = Architecture(
     "x86",
     (PORTABLE, AVX2, AVX512),
     INSTRUCTIONS,
-    CodeGeneration("x86_64-unknown-linux-gnu", "", relocation="pic", code_model="small"),
+    CodeGeneration(LINUX, "", relocation="pic", code_model="small"),
     detect,
     needs={PORTABLE.name: (), AVX2.name: _NEEDS_AVX2, AVX512.name: _NEEDS_AVX512},
     cpuinfo=("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),
+    feature_names=FEATURES,
+    common=COMMON,
     elf=62,
     mach_o=0x01000007,
     relocations={1: Patch("address")},

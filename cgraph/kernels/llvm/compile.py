@@ -54,6 +54,8 @@ def emit_kernel(kernel: Kernel, symbol: str, target: Target, word_table: WordTab
     k = builder(module, function, kernel, target, word_table)
     emit(k, *kernel.params)
     k.finish()
+    if target.tuning:
+        function.attributes.append(f'"tune-cpu"="{target.tuning}"')
     return KernelText(str(module), k.linked, getattr(emit, "is_final", False), k.is_narrow)
 
 
@@ -177,15 +179,12 @@ def simplify(module: Any, machine: Any) -> None:
     """Make slots registers, and simplify branches and instructions once: a tenth of the time of `optimise`.
 
     Enough for own kernels that run here: their emitters write vectors and loops out, and the code generator hoists.
-    llvmlite 0.44 lacks a pass, and optimises.
     """
     passes = llvm.create_new_module_pass_manager()
-    if not hasattr(passes, "add_sroa_pass"):
-        return optimise(module, machine, vectors=False)
     passes.add_sroa_pass()
     passes.add_simplify_cfg_pass()
     passes.add_instruction_combine_pass()
-    return passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 def optimise(module: Any, machine: Any, vectors: bool) -> None:

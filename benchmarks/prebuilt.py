@@ -1,0 +1,114 @@
+"""Record the kernels of ONNX files in the lists of `cgraph.kernels.prebuilt`.
+
+python -m benchmarks.prebuilt FILES...            add the kernels that this machine's target and AVX2 use
+python -m benchmarks.prebuilt --covered FILES...  print how many kernels of each file are in the list of this target
+
+Each file runs once, on one thread and on two. Kernels for tiles are recorded on any machine, since their functions do
+not run.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.zoo.inputs import feeds_of
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.errors import CgraphError
+from cgraph.formats.onnx import load
+from cgraph.kernels.host import TILES
+from cgraph.kernels.isa.records import Target
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.prebuilt.kernel_list import FOLDER, kernel_of, line_of
+from cgraph.kernels.store import KernelStore
+from cgraph.kernels.target import host_target, on_tiles
+from cgraph.record import replace
+
+WITH_TILES = "cgraph.engine.cpu.engine.with_tiles"
+ENGINES = (
+    ("host", {"engine": CpuEngine("host", threads=1)}),
+    ("host", {"engine": CpuEngine("host", threads=2)}),
+    ("host", {"engine": CpuEngine("host", threads=1), "precision": "bf16"}),
+    ("avx2", {"engine": CpuEngine("avx2", threads=1)}),
+    ("tiles", {"engine": CpuEngine("host", threads=1, tiles=True)}),
+    ("tiles", {"engine": CpuEngine("host", threads=1, tiles=True), "precision": "bf16"}),
+)
+"""A list, and options of a compile whose kernels belong into it."""
+
+
+@contextmanager
+def recorded_kernels() -> Iterator[dict[Kernel, None]]:
+    """Collect the kernels that are loaded within this context."""
+    kernels: dict[Kernel, None] = {}
+    known = KernelStore.load
+
+    def record(store: KernelStore, requests: Iterable[Kernel], target: Any) -> dict[Kernel, int]:
+        requests = list(requests)
+        kernels.update(dict.fromkeys(requests))
+        return known(store, requests, target)
+
+    with patch.object(KernelStore, "load", record), patch(WITH_TILES, with_features):
+        yield kernels
+
+
+def with_features(target: Target) -> Target:
+    """Return a target with tiles, for which LLVM can compile on any x86-64 machine."""
+    missing = [f"+{x}" for x in TILES if f"+{x}" not in target.features]
+    return replace(on_tiles(target), features=",".join([target.features, *missing]))
+
+
+def kernels_of(path: Path, options: dict[str, Any]) -> list[Kernel]:
+    """Return the kernels that compiling a file and one run need; none of a file that is refused."""
+    with recorded_kernels() as kernels:
+        try:
+            model = load(path)
+            function = model.compile(**options)
+            if not options["engine"].tiles:
+                feeds = feeds_of(path, seed=0)
+                function(*feeds.values())
+        except (CgraphError, ValueError, KeyError) as error:
+            print(f"{path.name}: {str(error)[:100]}")
+            return []
+    return list(kernels)
+
+
+def list_path(name: str) -> Path:
+    return FOLDER / f"{host_target().name if name == 'host' else name}.txt"
+
+
+def lines_in(path: Path) -> set[str]:
+    return set(path.read_text().splitlines()) if path.exists() else set()
+
+
+def record(paths: Iterable[Path]) -> None:
+    """Add the kernels of files to the lists."""
+    for path in paths:
+        for name, options in ENGINES:
+            lines = lines_in(list_path(name))
+            new = {line for kernel in kernels_of(path, options) if (line := line_of(kernel))} - lines
+            if name == "tiles":
+                new -= lines_in(list_path("host"))
+            list_path(name).write_text("".join(f"{line}\n" for line in sorted(lines | new)))
+            print(f"{path.name} {name}: {len(new)} new, {len(lines | new)} in all", flush=True)
+
+
+def show_covered(paths: Iterable[Path]) -> None:
+    """Print the kernels of each file, and how many of them are listed."""
+    listed = set(map(kernel_of, lines_in(list_path("host"))))
+    for path in paths:
+        kernels = kernels_of(path, ENGINES[0][1])
+        print(f"{path.name}: {len(listed & set(kernels))} of {len(kernels)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--covered", action="store_true")
+    args = parser.parse_args()
+    (show_covered if args.covered else record)(args.files)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Compile the listed kernels into tables: ``python -m cgraph.kernels.prebuilt.build [all]``.
+
+The build hook of the package (``hatch_build.py``) calls `build_tables`, for this machine's targets or for all common
+ones.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from cgraph.kernels.host import host, tiles_state
+from cgraph.kernels.isa.architectures import architecture_of_machine
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm.side_by_side import compile_side_by_side
+from cgraph.kernels.prebuilt.kernel_list import listed
+from cgraph.kernels.prebuilt.table import path_of, write_table
+from cgraph.kernels.store import prebuilt_name
+from cgraph.kernels.target import Target, host_target, on_tiles
+from cgraph.system.machine import allowed_processors
+
+
+def build_tables(is_for_all: bool) -> list[Path]:
+    """Write the tables of this machine's target, or those of all common processors of its kind. Return the files."""
+    targets = common_targets() if is_for_all else own_targets()
+    return [build_table(target, listed(target)) for target in dict.fromkeys(targets)]
+
+
+def own_targets() -> list[Target]:
+    """Return the widest target of this machine, and the same with tiles if the processor has them."""
+    own = host_target()
+    return [own, on_tiles(own)] if tiles_state() else [own]
+
+
+def common_targets() -> list[Target]:
+    """Return the targets of common processors of this machine's architecture."""
+    own = architecture_of_machine(host().triple)
+    targets = [own.detect(x) for x in own.common] if own.detect else []
+    return [*targets, *(on_tiles(x) for x in targets if "+amx-tile" in x.features)]
+
+
+def build_table(target: Target, kernels: Iterable[Kernel]) -> Path:
+    """Compile kernels for a target into its table, and return the file."""
+    named = {prebuilt_name(kernel, target): kernel for kernel in kernels}
+    code: dict[str, bytes] = {}
+
+    def keep(symbol: str, raw: bytes, seconds: float) -> None:
+        code[symbol] = raw
+
+    compile_side_by_side(named, target, allowed_processors(), keep)
+    path = path_of(target)
+    write_table(path, host().version, code)
+    return path
+
+
+if __name__ == "__main__":
+    sys.stdout.writelines(f"{path}\n" for path in build_tables(sys.argv[1:] == ["all"]))

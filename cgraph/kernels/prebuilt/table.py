@@ -1,0 +1,80 @@
+"""Tables of machine code that are built when cgraph is installed: one file for each target.
+
+A file begins with the length of its index, eight bytes; the index is JSON: the version of LLVM that compiled the code,
+and the place of each kernel by its name (`cgraph.kernels.store.prebuilt_name`). Then follows the code, each kernel
+compressed by itself. Such a file is part of the installed package, as trusted as the package's Python files.
+"""
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from cgraph.kernels.target import Target
+from cgraph.record import Record
+
+FOLDER = Path(__file__).parent / "tables"
+LENGTH = 8  # bytes
+
+
+class KernelTable(Record, eq=False):
+    """The kernels of one file.
+
+    Fields
+        path: the file
+        version: of the LLVM that compiled them
+        places: first byte and number of bytes of each, by name
+    """
+
+    path: Path
+    version: str
+    places: Mapping[str, tuple[int, int]]
+
+    def read(self, name: str) -> bytes | None:
+        """Return a kernel's object code; None if it is absent or the file has changed."""
+        if name not in self.places:
+            return None
+        first, nbytes = self.places[name]
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                file.seek(first)
+                return zlib.decompress(file.read(nbytes))
+        except (OSError, zlib.error):
+            return None
+
+
+def path_of(target: Target) -> Path:
+    """Return the file with the kernels of a target."""
+    digest = hashlib.sha256(repr(target).encode()).hexdigest()[:12]
+    return FOLDER / f"{'-'.join(filter(None, (target.name, target.tuning, target.tiles)))}-{digest}.kernels"
+
+
+@cache
+def table_of(target: Target) -> KernelTable | None:
+    """Return the table of a target; None if none was built, or the file is damaged."""
+    path = path_of(target)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            length = int.from_bytes(file.read(LENGTH), "little")
+            index = json.loads(file.read(min(length, os.fstat(file.fileno()).st_size)))
+        places = {name: (LENGTH + length + first, nbytes) for name, (first, nbytes) in index["kernels"].items()}
+        return KernelTable(path, index["version"], places)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def write_table(path: Path, version: str, code: Mapping[str, bytes]) -> None:
+    """Write the object code of kernels by name, in one step: another process sees the old file or the new one."""
+    parts = {name: zlib.compress(raw, 9) for name, raw in sorted(code.items())}
+    places, first = {}, 0
+    for name, part in parts.items():
+        places[name] = first, len(part)
+        first += len(part)
+    index = json.dumps({"version": version, "kernels": places}).encode()
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_bytes(b"".join((len(index).to_bytes(LENGTH, "little"), index, *parts.values())))
+    os.replace(temporary, path)
