@@ -57,8 +57,8 @@ def read_parts(raw: bytes) -> list[str] | None:
 
 def linux_host() -> Host | None:
     """Return the description of a machine whose system reports all features that targets need, else None."""
-    features = detected_features()
-    if sys.platform != "linux" or not features:
+    features = detected_features() if sys.platform == "linux" else []
+    if not features:
         return None
     import llvmlite
 

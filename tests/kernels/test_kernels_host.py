@@ -9,6 +9,7 @@ import pytest
 from cgraph.kernels import host as host_module
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.host import Host, detect_host, host, host_key, read_parts
+from cgraph.kernels.isa.architectures import host_architecture
 
 
 @pytest.mark.parametrize("what", ["size", "time", "version", "processor"])
@@ -49,8 +50,9 @@ def test_fields_are_read_in_their_order_and_only_if_all_are_text():
 
 @pytest.fixture
 def anew(tmp_path, monkeypatch):
-    """A cache folder of its own, and a function that asks as a new process would."""
+    """A cache folder of its own, and a function that asks as a new process would where only LLVM describes machines."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(host_module, "linux_host", lambda: None)
     return host_module.host.__wrapped__
 
 
@@ -58,7 +60,7 @@ def test_a_second_process_reads_what_the_first_wrote(anew, monkeypatch):
     if host_key() is None:
         pytest.skip("this system does not describe its processor")
     first = anew()
-    assert first == detect_host() == host()
+    assert first == detect_host()
     monkeypatch.setattr(host_module, "detect_host", lambda: pytest.fail("it was written"))
     assert anew() == first
 
@@ -69,7 +71,7 @@ def test_a_damaged_description_is_detected_anew_and_replaced(anew, monkeypatch):
     name = f"host_{host_key()}"
     cache_folder().write(name, b'["only one"]')
     assert anew() == detect_host()
-    assert read_parts(cache_folder().read(name)) == [getattr(host(), field) for field in Host._fields]
+    assert read_parts(cache_folder().read(name)) == [getattr(detect_host(), field) for field in Host._fields]
 
 
 @pytest.mark.parametrize("lacks", ["key", "folder"])
@@ -77,6 +79,37 @@ def test_without_a_key_or_a_folder_nothing_is_remembered(lacks, anew, monkeypatc
     monkeypatch.setattr(host_module, "host_key" if lacks == "key" else "cache_folder", lambda: None)
     assert anew() == detect_host()
     assert not list(tmp_path.rglob("host_*"))
+
+
+def test_linux_and_llvm_report_the_same_features():
+    described = host_module.linux_host()
+    if described is None:
+        pytest.skip("this system does not report its processor's features")
+    assert host() == described
+    by_llvm, names = detect_host(), host_architecture().feature_names.values()
+    assert {x for x in names if described.has(x)} == {x for x in names if by_llvm.has(x)}
+    assert (described.triple, described.vendor) == (by_llvm.triple, by_llvm.vendor)
+    assert host_architecture().detect(described) == host_architecture().detect(by_llvm)
+
+
+@pytest.mark.parametrize("lacks", ["system", "features"])
+def test_a_machine_that_linux_does_not_describe_is_described_by_llvm(lacks, monkeypatch):
+    if lacks == "system":
+        monkeypatch.setattr(host_module.sys, "platform", "darwin")
+    else:
+        monkeypatch.setattr(host_module, "host_features", frozenset)
+    assert host_module.linux_host() is None
+
+
+def test_another_llvm_has_other_names_in_the_cache(monkeypatch):
+    before = host_module.linux_host()
+    if before is None:
+        pytest.skip("this system does not report its processor's features")
+    monkeypatch.setattr("llvmlite.__version__", "0.0.1")
+    assert host_module.linux_host().version != before.version
+    monkeypatch.undo()
+    monkeypatch.setattr(host_module, "library_status", lambda: None)
+    assert host_module.linux_host().version != before.version
 
 
 SAPPHIRE = "+avx2,+fma,+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512bf16,+amx-tile,+amx-int8,+amx-bf16"

@@ -127,15 +127,12 @@ def test_only_own_kernels_that_run_here_are_simplified_instead_of_optimised(monk
     assert passes == ["simplify", "optimise", "optimise"]
 
 
-@pytest.mark.parametrize("is_older", [False, True])
-def test_simplified_code_has_no_slots(is_older, monkeypatch):
+def test_simplified_code_has_no_slots():
     def write(k, out):
         s = k.slot(1, "i8")
         s.value = s.value + 1
         out.store(s.value)
 
-    if is_older:
-        monkeypatch.delattr(llvm.newpassmanagers.NewPassManager, "add_sroa_pass")
     code = text_of(emitter_over(write, (np.zeros(1, "i8"),)))
     module = compiler.link_and_optimise("own", code, target_machine(HOST), quick=True)
     assert "alloca" not in str(module) and "store i64 2" in str(module)

@@ -3,7 +3,8 @@
 import pytest
 
 from cgraph.kernels.isa.records import Host
-from cgraph.kernels.isa.x86 import ARCHITECTURE, AVX2, AVX512, INSTRUCTIONS, PORTABLE, detect
+from cgraph.kernels.isa.x86 import AMD, ARCHITECTURE, AVX2, AVX512, FEATURES, INSTRUCTIONS, INTEL, PORTABLE, detect
+from cgraph.record import replace
 
 LINUX = {"bmi": "bmi1", "lzcnt": "abm", "sse4.2": "sse4_2"}  # what /proc/cpuinfo calls LLVM's features
 
@@ -44,9 +45,10 @@ def test_the_widest_target_whose_features_are_all_there(features, name, dot):
     assert (target.name, target.dot) == (name, dot)
 
 
-def test_a_wide_host_has_its_own_features_and_those_that_need_no_name():
+def test_a_wide_target_has_those_features_of_its_host_that_kernels_use():
     plain, rich = detected(f"avx2 fma {WIDE}"), detected(f"avx2 fma {WIDE} avx512bf16 avx512vbmi")
-    assert plain.cpu == "some-cpu" and "+avx512vl" in plain.features and plain.features.endswith("-prefer-256-bit")
+    assert plain == replace(AVX512, tuning="skylake-avx512")
+    assert rich.features == "+avx512vbmi,+avx512bf16,-prefer-256-bit" and rich.cpu == AVX512.cpu
     assert (plain.bf16, plain.selects_bytes) == ("", False) and (rich.bf16, rich.selects_bytes) == ("dot", True)
     assert detected("avx2 fma avxvnni").features == f"{AVX2.features},+avxvnni"
     assert detected("avx2 fma").cpu == "haswell" and detected("") is PORTABLE
@@ -60,6 +62,31 @@ def test_pairs_of_bfloat16_are_multiplied_where_that_is_faster(vendor, bf16):
     assert detected(f"avx2 fma {WIDE} avx512bf16", vendor).bf16 == bf16
     assert detected(f"avx2 fma {WIDE}", vendor).bf16 == ""
     assert not detected(f"avx2 fma {WIDE}", vendor).multiplies_bfloat16
+
+
+@pytest.mark.parametrize(
+    ("vendor", "features", "tuning"),
+    [
+        (AMD, "avx512vnni avx512vbmi2", "znver4"),
+        (AMD, "avx512vnni avx512vbmi2 avxvnni", "znver5"),
+        (INTEL, "", "skylake-avx512"),
+        (INTEL, "avx512vnni", "skylake-avx512"),
+        (INTEL, "avx512vnni avx512vbmi avx512vbmi2", "icelake-server"),
+        (INTEL, "avx512vnni avx512vbmi avx512vbmi2 amx-tile", "sapphirerapids"),
+        ("", "avx512vbmi2", "icelake-server"),
+    ],
+)
+def test_instructions_are_ordered_for_a_processor_like_the_host(vendor, features, tuning):
+    assert detected(f"avx2 fma {WIDE} {features}", vendor).tuning == tuning
+    assert detected(f"avx2 fma {features}", vendor).tuning == ""
+
+
+def test_every_common_processor_has_a_target_of_its_own():
+    targets = [detect(x) for x in ARCHITECTURE.common]
+    assert len(set(targets)) == len(targets)
+    for host, target in zip(ARCHITECTURE.common, targets):
+        assert {x[1:] for x in host.features.split(",")} <= set(FEATURES.values())
+        assert target.cpu in (AVX2.cpu, AVX512.cpu) and bool(target.tuning) == (target.cpu == AVX512.cpu)
 
 
 def test_tiles_are_not_used_unless_requested():

@@ -21,6 +21,7 @@ TOP = {
     "cgraph",
     "docs",
     "examples",
+    "hatch_build.py",
     "nn",
     "pyproject.toml",
     "tests",

@@ -13,16 +13,22 @@ from cgraph.kernels.isa.architectures import architecture_of_machine
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.side_by_side import compile_side_by_side
 from cgraph.kernels.prebuilt.kernel_list import listed
-from cgraph.kernels.prebuilt.table import path_of, write_table
+from cgraph.kernels.prebuilt.table import FOLDER, path_of, write_table
 from cgraph.kernels.store import prebuilt_name
 from cgraph.kernels.target import Target, host_target, on_tiles
 from cgraph.system.machine import allowed_processors
 
 
 def build_tables(is_for_all: bool) -> list[Path]:
-    """Write the tables of this machine's target, or those of all common processors of its kind. Return the files."""
+    """Write the tables of this machine's target, or those of all common processors of its kind. Return the files.
+
+    Tables of an earlier build are removed.
+    """
     targets = common_targets() if is_for_all else own_targets()
-    return [build_table(target, listed(target)) for target in dict.fromkeys(targets)]
+    paths = [build_table(target, listed(target), path_of(target)) for target in dict.fromkeys(targets)]
+    for old in set(FOLDER.glob("*.kernels")) - set(paths):
+        old.unlink()
+    return paths
 
 
 def own_targets() -> list[Target]:
@@ -38,8 +44,8 @@ def common_targets() -> list[Target]:
     return [*targets, *(on_tiles(x) for x in targets if "+amx-tile" in x.features)]
 
 
-def build_table(target: Target, kernels: Iterable[Kernel]) -> Path:
-    """Compile kernels for a target into its table, and return the file."""
+def build_table(target: Target, kernels: Iterable[Kernel], path: Path) -> Path:
+    """Compile kernels for a target into a table, and return its file."""
     named = {prebuilt_name(kernel, target): kernel for kernel in kernels}
     code: dict[str, bytes] = {}
 
@@ -47,7 +53,6 @@ def build_table(target: Target, kernels: Iterable[Kernel]) -> Path:
         code[symbol] = raw
 
     compile_side_by_side(named, target, allowed_processors(), keep)
-    path = path_of(target)
     write_table(path, host().version, code)
     return path
 

@@ -7,6 +7,7 @@ compressed by itself. Such a file is part of the installed package, as trusted a
 
 import hashlib
 import json
+import mmap
 import os
 import zlib
 from collections.abc import Mapping
@@ -24,25 +25,23 @@ class KernelTable(Record, eq=False):
     """The kernels of one file.
 
     Fields
-        path: the file
+        memory: the file, mapped, so that a new file in its place changes nothing
         version: of the LLVM that compiled them
         places: first byte and number of bytes of each, by name
     """
 
-    path: Path
+    memory: mmap.mmap
     version: str
     places: Mapping[str, tuple[int, int]]
 
     def read(self, name: str) -> bytes | None:
-        """Return a kernel's object code; None if it is absent or the file has changed."""
+        """Return a kernel's object code; None if it is absent or damaged."""
         if name not in self.places:
             return None
         first, nbytes = self.places[name]
         try:
-            with open(self.path, "rb", buffering=0) as file:
-                file.seek(first)
-                return zlib.decompress(file.read(nbytes))
-        except (OSError, zlib.error):
+            return zlib.decompress(self.memory[first : first + nbytes])
+        except zlib.error:
             return None
 
 
@@ -55,14 +54,19 @@ def path_of(target: Target) -> Path:
 @cache
 def table_of(target: Target) -> KernelTable | None:
     """Return the table of a target; None if none was built, or the file is damaged."""
-    path = path_of(target)
+    return opened_table(path_of(target))
+
+
+def opened_table(path: Path) -> KernelTable | None:
+    """Return the table in a file; None if there is none, or the file is damaged."""
     try:
-        with open(path, "rb", buffering=0) as file:
-            length = int.from_bytes(file.read(LENGTH), "little")
-            index = json.loads(file.read(min(length, os.fstat(file.fileno()).st_size)))
-        places = {name: (LENGTH + length + first, nbytes) for name, (first, nbytes) in index["kernels"].items()}
-        return KernelTable(path, index["version"], places)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        with open(path, "rb") as file:
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        begin = LENGTH + int.from_bytes(memory[:LENGTH], "little")
+        index = json.loads(memory[LENGTH:begin])
+        places = {name: (begin + first, nbytes) for name, (first, nbytes) in index["kernels"].items()}
+        return KernelTable(memory, index["version"], places)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         return None
 
 
