@@ -1,13 +1,14 @@
-"""Record the kernels of ONNX files in the lists of `cgraph.kernels.prebuilt`.
+"""Record the kernels of ONNX files and of Python programs in the lists of `cgraph.kernels.prebuilt`.
 
 python -m benchmarks.prebuilt FILES...            add the kernels that this machine's target and AVX2 use
 python -m benchmarks.prebuilt --covered FILES...  print how many kernels of each file are in the list of this target
 
-Each file runs once, on one thread and on two. Kernels for tiles are recorded on any machine, since their functions do
-not run.
+Each file runs once, on one thread and on two; a program runs on the target and the threads of this machine. Kernels for
+tiles are recorded on any machine, since their functions do not run.
 """
 
 import argparse
+import runpy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,16 +62,23 @@ def with_features(target: Target) -> Target:
 
 def kernels_of(path: Path, options: dict[str, Any]) -> list[Kernel]:
     """Return the kernels that compiling a file and one run need; none of a file that is refused."""
+    if path.suffix == ".py":
+        return kernels_of_program(path) if options == ENGINES[0][1] else []
     with recorded_kernels() as kernels:
         try:
-            model = load(path)
-            function = model.compile(**options)
+            feeds = feeds_of(path, seed=0)
+            function = load(path, shapes={name: x.shape for name, x in feeds.items()}).compile(**options)
             if not options["engine"].tiles:
-                feeds = feeds_of(path, seed=0)
                 function(*feeds.values())
         except (CgraphError, ValueError, KeyError) as error:
             print(f"{path.name}: {str(error)[:100]}")
             return []
+    return list(kernels)
+
+
+def kernels_of_program(path: Path) -> list[Kernel]:
+    with recorded_kernels() as kernels, patch("sys.argv", [str(path)]):
+        runpy.run_path(str(path), run_name="__main__")
     return list(kernels)
 
 

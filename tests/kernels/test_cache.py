@@ -269,7 +269,8 @@ def test_the_code_generator_is_set_up_as_the_name_says(monkeypatch, setting):
 
 def test_triple_and_layout_are_those_of_the_code_that_is_generated():
     machine = new_target_machine(HOST, code_generation(HOST))
-    assert (machine.triple, str(machine.target_data)) == (host().triple, host().layout)
+    assert machine.triple == host().triple
+    assert host().layout in ("", str(machine.target_data))  # empty: that of the triple
 
 
 KERNELS = Path(cgraph.__file__).parent / "kernels"

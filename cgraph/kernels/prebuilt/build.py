@@ -22,10 +22,10 @@ from cgraph.system.machine import allowed_processors
 def build_tables(is_for_all: bool) -> list[Path]:
     """Write the tables of this machine's target, or those of all common processors of its kind. Return the files.
 
-    Tables of an earlier build are removed.
+    A target without a list has no table. Tables of an earlier build are removed.
     """
     targets = common_targets() if is_for_all else own_targets()
-    paths = [build_table(target, listed(target), path_of(target)) for target in dict.fromkeys(targets)]
+    paths = [build_table(x, kernels, path_of(x)) for x in dict.fromkeys(targets) if (kernels := listed(x))]
     for old in set(FOLDER.glob("*.kernels")) - set(paths):
         old.unlink()
     return paths
