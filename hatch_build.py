@@ -25,7 +25,7 @@ class PrebuiltKernels(BuildHookInterface):
             return
         sys.path.insert(0, self.root)
         try:
-            from cgraph.kernels.prebuilt.build import build_tables
+            from cgraph.kernels.build_tables import build_tables
 
             paths = build_tables(is_for_all=which == "all")
         finally:

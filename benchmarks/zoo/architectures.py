@@ -42,7 +42,8 @@ class Family(Record):
 def torchvision_without_ops() -> None:
     """Let torchvision load with a torch of another build, with slow Python versions of its compiled ops.
 
-    The package index has CPU builds of torch alone; a CUDA build has its own ops. An export runs each network once, so slow ops are enough.
+    The package index has CPU builds of torch alone; a CUDA build has its own ops. An export runs each network once, so
+    slow ops are enough.
     """
     import torch
 

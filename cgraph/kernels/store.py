@@ -4,9 +4,9 @@ The file name of a kernel's object code is a hash of everything that determines 
 its emitter and of all project files that this imports, the target (processor, features, registers), the settings of
 LLVM's code generator (triple, data layout, optimisation, relocation and code model), and the versions of LLVM and
 llvmlite. `cgraph.kernels.cache` describes the folder. Kernels that were built with the package come from a table
-(`cgraph.kernels.prebuilt`), under a hash of the same facts without the version of LLVM. A process that compiles nothing imports no emitter and, where
-`cgraph.kernels.objects` can link the code, no LLVM. A cached file that is not code for this machine, or has relocations
-that kernels never have, is compiled again and never run.
+(`cgraph.kernels.prebuilt`), under a hash of the same facts without the version of LLVM. A process that compiles nothing
+imports no emitter and, where `cgraph.kernels.objects` can link the code, no LLVM. Stored code that is not for this
+machine, or has relocations that kernels never have, is compiled again and never run.
 """
 
 import hashlib

@@ -15,7 +15,9 @@ class Axis(Record):
 
 
 @pytest.mark.parametrize(
-    "params", [(), ("f4",), ("f4", -1, True, 0.5, (1, ("a", ())), "quote ' and (bracket)")], ids=["none", "one", "all kinds"]
+    "params",
+    [(), ("f4",), ("f4", -1, True, 0.5, (1, ("a", ())), "quote ' and (bracket)")],
+    ids=["none", "one", "all kinds"],
 )
 def test_a_line_is_read_back(params):
     kernel = Kernel("gemm.tile", params)

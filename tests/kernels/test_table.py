@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from cgraph.kernels.build_tables import build_table, common_targets
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.isa.x86 import ARCHITECTURE, AVX2, detect
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.prebuilt import table as tables
-from cgraph.kernels.prebuilt.build import build_table, common_targets
 from cgraph.kernels.prebuilt.table import LENGTH, opened_table, path_of, write_table
 from cgraph.kernels.store import KernelStore, prebuilt_name, symbol_of
 from cgraph.kernels.target import host_target
@@ -58,7 +58,8 @@ def assert_no_other_code(path, raw):
 
 
 @pytest.mark.parametrize(
-    "index", ["[]", "{}", '{"version": "1"}', '{"version": "1", "kernels": []}', '{"version": "1", "kernels": {"a": 5}}', "["]
+    "index",
+    ["[]", "{}", '{"version": "1"}', '{"version": "1", "kernels": []}', '{"version": "1", "kernels": {"a": 5}}', "["],
 )
 def test_an_index_of_another_form_is_no_table(path, index):
     path.write_bytes(len(index).to_bytes(LENGTH, "little") + index.encode())

@@ -25,7 +25,9 @@ DATA = {
     "cgraph/view/web/page.css",
     "cgraph/view/web/page.js",
     "nn/models/mask_rcnn/shapes.safetensors",
+    "cgraph/kernels/prebuilt/lists/avx512.txt",
 }
+TABLE = ".kernels"  # suffix of the files that a build makes
 
 USE = """
 import sys
@@ -45,13 +47,13 @@ print(cg.__file__, nn.__file__, sep="\\n")
 pytestmark = pytest.mark.slow
 
 
-def built(kind: str, root: Path, folder: Path) -> Path:
-    """The distribution of a source folder, built without a network."""
+def built(kind: str, root: Path, folder: Path, kernels: str = "none") -> Path:
+    """The distribution of a source folder, built without a network, with tables for these processors."""
     try:
         version("hatchling")
     except PackageNotFoundError:
         pytest.skip("the package hatchling, which builds distributions, is not installed")
-    ran([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)], root)
+    ran([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)], root, CGRAPH_KERNELS=kernels)
     (found,) = folder.iterdir()
     return found
 
@@ -86,7 +88,8 @@ def installed(wheel, tmp_path_factory):
 def shipped(root: Path) -> set[str]:
     """Every file of the packages of a source folder."""
     files = (path for package in PACKAGES for path in (root / package).rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix() for path in files if "__pycache__" not in path.parts}
+    names = (path.relative_to(root) for path in files if "__pycache__" not in path.parts)
+    return {name.as_posix() for name in names if name.suffix != TABLE}
 
 
 def metadata_folder() -> str:
@@ -119,7 +122,8 @@ def test_an_sdist_gives_the_same_wheel(sdist, wheel, tmp_path):
     root = tmp_path / f"cgraph_engine-{cgraph.__version__}"
     assert shipped(root) == shipped(ROOT)
     assert {path.name for path in root.iterdir()} == {
-        *PACKAGES, ".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml",
+        *PACKAGES, ".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "hatch_build.py",
+        "pyproject.toml",
     }  # fmt: skip
     again = built("wheel", root, tmp_path / "again")
     assert contents(again) == contents(wheel)
@@ -133,6 +137,49 @@ def contents(wheel: Path) -> dict[str, bytes]:
 def test_an_installed_wheel_computes_draws_and_finds_its_data(installed, tmp_path):
     files = ran([sys.executable, "-c", USE], tmp_path, PYTHONPATH=str(installed)).split()
     assert [Path(file).parents[1] for file in files] == [installed, installed]
+
+
+FIRST_RUN = """
+import sys
+import numpy as np
+import cgraph as cg
+from cgraph.kernels.store import store
+
+x = cg.Var((1, 32, 14, 14), name="x")
+weights = np.ones((32, 32, 3, 3), "float32")
+function = cg.compile(cg.relu(cg.conv2d(x, weights, pad=1)), x, threads=1)
+function(np.ones(x.shape, "float32"))
+print(store().hits, store().misses, "llvmlite.binding" in sys.modules)
+"""
+
+
+def test_the_first_run_of_a_built_wheel_compiles_nothing(tmp_path):
+    """A wheel with the kernels of this processor, in a process with an empty cache."""
+    source, folder = tmp_path / "source", tmp_path / "installed"
+    source.mkdir()
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", f"*{TABLE}"))
+    for name in ("hatch_build.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    wheel = built("wheel", source, tmp_path / "wheel", "host")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    if not any(name.endswith(TABLE) for name in names):
+        pytest.skip("no kernels are listed for this processor")
+    pip = "-m pip install --quiet --disable-pip-version-check --no-index --no-deps --target".split()
+    ran([sys.executable, *pip, str(folder), str(wheel)], tmp_path)
+    found = ran(
+        [sys.executable, "-c", FIRST_RUN], tmp_path, PYTHONPATH=str(folder), XDG_CACHE_HOME=str(tmp_path / "cache")
+    )
+    hits, misses, has_llvm = found.split()
+    assert int(hits) > 3 and (misses, has_llvm) == ("0", "False")
+
+
+def test_a_build_for_unknown_processors_is_refused(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"CGRAPH_KERNELS": "some"}, capture_output=True, text=True
+    )
+    assert done.returncode and "CGRAPH_KERNELS is 'some'. Use all, host or none" in done.stderr
 
 
 def test_an_installed_wheel_brings_the_command(installed, tmp_path):

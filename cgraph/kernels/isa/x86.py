@@ -7,7 +7,10 @@ from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.isa.records import Architecture, CodeGeneration, Host, Intrinsic, Patch, Target
 from cgraph.record import replace
 
-AMD, INTEL = "AuthenticAMD", "GenuineIntel"  # Intel's vdpbf16ps takes two cycles, four times as long as a multiply-add for twice the products
+AMD, INTEL = (
+    "AuthenticAMD",
+    "GenuineIntel",
+)  # Intel's vdpbf16ps takes two cycles, four times as long as a multiply-add for twice the products
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
 PORTABLE = Target("portable", "x86-64", "", 4, 16, False, "x86", dot="pairs")

@@ -1,4 +1,4 @@
-"""Compile the listed kernels into tables: ``python -m cgraph.kernels.prebuilt.build [all]``.
+"""Compile the listed kernels into tables: ``python -m cgraph.kernels.build_tables [all]``.
 
 The build hook of the package (``hatch_build.py``) calls `build_tables`, for this machine's targets or for all common
 ones.
