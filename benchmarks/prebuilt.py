@@ -1,6 +1,7 @@
 """Record the kernels of ONNX files and of Python programs in the lists of `cgraph.kernels.prebuilt`.
 
 python -m benchmarks.prebuilt FILES...            add the kernels that this machine's target and AVX2 use
+python -m benchmarks.prebuilt --complete          add variants of the listed kernels
 python -m benchmarks.prebuilt --covered FILES...  print how many kernels of each file are in the list of this target
 
 Each file runs once, on one thread and on two; a program runs on the target and the threads of this machine. Kernels for
@@ -90,16 +91,50 @@ def lines_in(path: Path) -> set[str]:
     return set(path.read_text().splitlines()) if path.exists() else set()
 
 
+def write_lines(path: Path, lines: set[str]) -> None:
+    temporary = path.with_suffix(".part")
+    temporary.write_text("".join(f"{line}\n" for line in sorted(lines)))
+    temporary.replace(path)
+
+
 def record(paths: Iterable[Path]) -> None:
     """Add the kernels of files to the lists."""
     for path in paths:
         for name, options in ENGINES:
-            lines = lines_in(list_path(name))
-            new = {line for kernel in kernels_of(path, options) if (line := line_of(kernel))} - lines
+            found = {line for kernel in kernels_of(path, options) if (line := line_of(kernel))}
+            lines = lines_in(list_path(name))  # read now: another process may record, too
+            new = found - lines
             if name == "tiles":
                 new -= lines_in(list_path("host"))
-            list_path(name).write_text("".join(f"{line}\n" for line in sorted(lines | new)))
+            write_lines(list_path(name), lines | new)
             print(f"{path.name} {name}: {len(new)} new, {len(lines | new)} in all", flush=True)
+
+
+def with_variants(listed: Iterable[Kernel]) -> set[Kernel]:
+    """Return kernels with their close relatives: products whose left side is packed or not, and prefetches more or less;
+    packing of any number of rows.
+    """
+    kernels = set(listed)
+    complete = set(kernels)
+    for kernel in kernels:
+        if kernel.family == "gemm.tile" and kernel.params[4] == "f4":
+            dtype, rows, vectors, _, b_dtype, _ = kernel.params
+            complete |= {
+                Kernel(kernel.family, (dtype, rows, vectors, is_packed, b_dtype, ahead))
+                for is_packed in (False, True)
+                for ahead in (0, 1, 2, 4, 8)
+            }
+        if kernel.family.startswith("gemm.pack.along"):
+            complete |= {Kernel(kernel.family, (kernel.params[0], rows)) for rows in range(1, 17)}
+    return complete
+
+
+def complete_lists() -> None:
+    """Add the variants of listed kernels to the lists."""
+    for name in ("host", "avx2"):
+        path = list_path(name)
+        kernels = with_variants(map(kernel_of, lines_in(path)))
+        write_lines(path, {line for kernel in kernels if (line := line_of(kernel))})
 
 
 def show_covered(paths: Iterable[Path]) -> None:
@@ -112,9 +147,12 @@ def show_covered(paths: Iterable[Path]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--complete", action="store_true")
     parser.add_argument("--covered", action="store_true")
     args = parser.parse_args()
+    if args.complete:
+        complete_lists()
     (show_covered if args.covered else record)(args.files)
 
 
