@@ -1,7 +1,7 @@
 """Record the kernels of ONNX files and of Python programs in the lists of `cgraph.kernels.prebuilt`.
 
 python -m benchmarks.prebuilt FILES...            add the kernels that this machine's target and AVX2 use
-python -m benchmarks.prebuilt --complete          add variants of the listed kernels
+python -m benchmarks.prebuilt --complete          add variants of the listed kernels; remove those that emitters no longer accept
 python -m benchmarks.prebuilt --covered FILES...  print how many kernels of each file are in the list of this target
 
 Each file runs once, on one thread and on two; a program runs on the target and the threads of this machine. Kernels for
@@ -23,9 +23,10 @@ from cgraph.formats.onnx import load
 from cgraph.kernels.host import TILES
 from cgraph.kernels.isa.records import Target
 from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm.compile import emit_kernel
 from cgraph.kernels.prebuilt.kernel_list import FOLDER, kernel_of, line_of
 from cgraph.kernels.store import KernelStore
-from cgraph.kernels.target import host_target, on_tiles
+from cgraph.kernels.target import host_target, on_tiles, target_named
 from cgraph.record import replace
 
 WITH_TILES = "cgraph.engine.cpu.engine.with_tiles"
@@ -130,11 +131,21 @@ def with_variants(listed: Iterable[Kernel]) -> set[Kernel]:
 
 
 def complete_lists() -> None:
-    """Add the variants of listed kernels to the lists."""
-    for name in ("host", "avx2"):
+    """Add the variants of listed kernels to the lists. Remove kernels that emitters no longer accept."""
+    targets = {"host": host_target(), "avx2": target_named("avx2"), "tiles": with_features(host_target())}
+    for name, target in targets.items():
         path = list_path(name)
-        kernels = with_variants(map(kernel_of, lines_in(path)))
+        known = {kernel for kernel in map(kernel_of, lines_in(path)) if is_accepted(kernel, target)}
+        kernels = known if name == "tiles" else with_variants(known)
         write_lines(path, {line for kernel in kernels if (line := line_of(kernel))})
+
+
+def is_accepted(kernel: Kernel, target: Target) -> bool:
+    try:
+        return bool(emit_kernel(kernel, "symbol", target).text)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ImportError, AssertionError) as error:
+        print(f"{kernel}: {error}"[:150])
+        return False
 
 
 def show_covered(paths: Iterable[Path]) -> None:
