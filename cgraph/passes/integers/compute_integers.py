@@ -22,6 +22,7 @@ from cgraph.ir.roots import Roots
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import at_origins
 from cgraph.kernels.conv8.calls import Join, Result
+from cgraph.kernels.conv8.join_ratios import with_ratios
 from cgraph.kernels.pool8.calls import Mean
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.average_pool import AvgPool
@@ -341,7 +342,8 @@ def join_residual(
     zero, beside = first.scale.zero, (other.scale, other.zero) if other else (0.0, 0)
     join = Join(first.scale.scale, own[0] - zero, own[1] - zero, scale.scale, *beside)
     factor = product.factor / np.float32(first.scale.scale)
-    return integer_product(product, Result("u1", scale.zero, *bounds, join), factor, rewritten, *residual)
+    result = with_ratios(Result("u1", scale.zero, *bounds, join))
+    return integer_product(product, result, factor, rewritten, *residual)
 
 
 def is_moderate(scale: Scale) -> bool:
