@@ -9,7 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.conv8.calls import Join, Result
-from cgraph.kernels.pool8.calls import Mean
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import target_named
 from cgraph.lowering.lower import lower_images
 from cgraph.lowering.options import LoweringOptions

@@ -13,7 +13,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.kernels.conv8.calls import Join, Result
-from cgraph.kernels.pool8.calls import Mean
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import host_target, target_named
 from cgraph.lowering import tile_lowerings
 from cgraph.lowering.options import LoweringOptions

@@ -7,7 +7,7 @@ import cgraph as cg
 from cgraph.errors import DTypeError, NoKernelError
 from cgraph.ir.graph import apply
 from cgraph.ir.spec import Spec
-from cgraph.kernels.pool8.calls import Mean
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import host_target, target_named
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.physical.byte_pool import BytePool

@@ -4,8 +4,9 @@ from cgraph.kernels.signature import Signature
 
 WINDOW = Signature(
     "pool8.window",
-    # lanes: channels of a block; sum_dtype: of the sums of bytes
-    ("lanes", "sum_dtype"),
+    # lanes: channels of a block; sum_dtype: of the sums of bytes; down, over: taps of windows that are computed by
+    # integers alone where all taps are inside, or 0
+    ("lanes", "sum_dtype", "down", "over"),
     {
         # tables as in `pool.window`; x_step: from a window to the next one
         "row_table": "i8*", "column_table": "i8*",
@@ -17,5 +18,7 @@ WINDOW = Signature(
         # ratio: scale / last; edge, slope: which quotients are computed in floats
         "scale": "f8", "x_zero": "i8", "last": "f8", "zero": "i8", "low": "i8", "high": "i8",
         "ratio": "f8", "edge": "f8", "slope": "f8",
+        # the integers of a `FixedMean`
+        "shift": "i8", "factor": "i8", "plus": "i8", "minus": "i8", "fraction": "i8",
     },
 )  # fmt: skip

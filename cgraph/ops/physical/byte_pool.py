@@ -6,7 +6,7 @@ from cgraph.errors import DTypeError
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.pool8.calls import Mean
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import Target
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.pool import Pool

@@ -23,7 +23,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import at_origins
 from cgraph.kernels.conv8.calls import Join, Result
 from cgraph.kernels.conv8.join_ratios import with_ratios
-from cgraph.kernels.pool8.calls import Mean
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.bitcast import bitcast
@@ -243,7 +243,9 @@ def from_average_pool(
 ) -> Node | None:
     """q(bounds(average pool(dq))), with the bits of the floats"""
     op = node.op
-    x = dequantized_bytes(node.operands[0]) if isinstance(op, AvgPool) and context.is_inner(node) else None
+    if not isinstance(op, AvgPool) or not context.is_inner(node):
+        return None
+    x = dequantized_bytes(node.operands[0])
     if x is None or len(op.window) != len(PIXELS) or not all(map(is_moderate, (x.scale, scale))):
         return None
     mean = Mean(x.scale.scale, x.scale.zero, scale.scale, scale.zero, *bounds)
