@@ -62,6 +62,18 @@ def test_short_rows_without_gaps_are_copied_as_one_and_others_row_by_row(shape, 
     assert (rows, columns) == ((1, h * w) if w < target.lanes else (h, w))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("columns", [1, 4, 5, LANES - 1, LANES, LANES + 1, 3 * LANES + 2])
+@pytest.mark.parametrize("channels", [1, 3, 4, 6])
+def test_bytes_in_blocks_of_four(channels, columns, target):
+    """Pixels of first layers are words: several at once, the last ones overlapping, or one by one."""
+    x = np.random.default_rng(4).integers(1, 256, (2, channels, 3, columns), "u1")
+    made = empty_laned(x.shape, 4, (1, 2, 1, 3), "u1")
+    run_calls(to_blocked_calls(target_named(target), made, view_of(x)), target_named(target))
+    np.testing.assert_array_equal(plain(made), x)
+    assert_zero_frame(made)
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_strided_views_become_blocked(order):
     x = images((2, 40, 9, 2, 18))[:, ::-1, ::2, 1]
