@@ -47,6 +47,7 @@ def average_pool8_calls(
         inner=inner, inner_stop=stop, rows=to.rows, columns=to.columns, planes=to.count, band=band,
         scale=mean.scale, x_zero=mean.x_zero, last=mean.last, zero=mean.zero, low=mean.low, high=mean.high,
         ratio=float(np.float32(mean.scale / mean.last)), edge=edge, slope=slope,
+        has_halves=int(mean.scale == mean.last),
         shift=numbers.shift, factor=numbers.factor, plus=numbers.plus, minus=numbers.minus, fraction=numbers.fraction,
     )  # fmt: skip
     return KernelCalls((call,) if tasks else (), tables)

@@ -79,16 +79,26 @@ def window(k: Builder, lanes: int, sum_dtype: str, down: int, over: int) -> None
 
 
 def put_group(k: Builder, a: SimpleNamespace, group: PixelGroup, sum_dtype: str, out: Ptr) -> None:
-    """Store the bytes of a group."""
+    """Store the bytes of a group. Where many quotients are halves, integers are not tried."""
+    has_halves = (a.has_halves != 0) & (k.cast(group.divisor, "i4") % 2 == 0)
+    unknown = [k.const(0, "f4", k.target.lanes)] * len(group.places)
+    with change_if(k, ~has_halves, [has_halves, *unknown]) as tried:
+        tried.next = integer_quotients(k, a, group, sum_dtype)
+    needs_floats, *ys = tried.values
+    with change_if(k, needs_floats, ys) as s:
+        s.next = float_quotients(k, a, group)
+    store_bytes(k, out, s.values, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"))
+
+
+def integer_quotients(k: Builder, a: SimpleNamespace, group: PixelGroup, sum_dtype: str) -> list[Val]:
+    """Return whether one of the quotients by integers is near the middle between two, and the quotients."""
     lanes = k.target.lanes
     factor, slope, edge = (
         k.splat(x, lanes) for x in (k.cast(a.ratio, "f4") / group.divisor, k.cast(a.slope, "f4"), k.cast(a.edge, "f4"))
     )
     ys = [k.cast(k.cast(y, "i4"), "f4") * factor for y in integer_sums(k, a, group, sum_dtype)]
     nearness = [k.fma(magnitude(k, y), slope, magnitude(k, y - round_to_integer(k, y))) for y in ys]
-    with change_if(k, any_lane(k, reduce(k.larger, nearness) > edge), ys) as s:
-        s.next = float_quotients(k, a, group)
-    store_bytes(k, out, s.values, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"))
+    return [any_lane(k, reduce(k.larger, nearness) > edge), *ys]
 
 
 def put_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, down: int, over: int) -> None:

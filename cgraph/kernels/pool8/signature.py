@@ -15,9 +15,10 @@ WINDOW = Signature(
         # inner: columns as in `pool.window`, none if they do not fill a group
         "inner": "i8", "inner_stop": "i8", "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
         # scale, x_zero: of the operand; last, zero, low, high: scale, zero point and bounds of the result;
-        # ratio: scale / last; edge, slope: which quotients are computed in floats
+        # ratio: scale / last; edge, slope: which quotients are computed in floats; has_halves: so are those of even
+        # divisors, since scales are equal
         "scale": "f8", "x_zero": "i8", "last": "f8", "zero": "i8", "low": "i8", "high": "i8",
-        "ratio": "f8", "edge": "f8", "slope": "f8",
+        "ratio": "f8", "edge": "f8", "slope": "f8", "has_halves": "i8",
         # the integers of a `FixedMean`
         "shift": "i8", "factor": "i8", "plus": "i8", "minus": "i8", "fraction": "i8",
     },
