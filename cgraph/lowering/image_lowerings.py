@@ -39,6 +39,7 @@ from cgraph.ops.conv import ConvFilters
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, pack_layer_bias, panel_of
 from cgraph.ops.physical.conv_layer import (
     PLAIN_CHANNELS,
@@ -436,6 +437,7 @@ LOWERINGS: dict[type[Op], Lowering] = {
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
     MaxPool: Lowering(pools_images, pool),
     AvgPool: Lowering(pools_images, pool),
+    BytePool: Lowering(always, pool),
     MaxPoolIndices: Lowering(is_for_gradient, places),
     ScatterToIndices: Lowering(reads_lanes, scatter_gradient),
     ToFrames: Lowering(gains_blocks, frames_of),

@@ -35,6 +35,7 @@ from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedPointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.conv_layer import (
     PLAIN_CHANNELS,
@@ -214,7 +215,7 @@ def passes_on(x: Node, blocked: set[Node]) -> bool:
     if isinstance(x.op, Pointwise):
         is_whole = x.dtype == BYTE or x.shape[1] % channels == 0 or keeps_rest(x)
         return is_whole and all(y in blocked or constant_of(y) is not None for y in x.operands)
-    return isinstance(x.op, MaxPool | ByteTable) or (isinstance(x.op, AvgPool) and x.dtype == FLOAT32)
+    return isinstance(x.op, MaxPool | ByteTable | BytePool) or (isinstance(x.op, AvgPool) and x.dtype == FLOAT32)
 
 
 def in_tile_form(form: Form) -> Form:

@@ -12,6 +12,7 @@ from cgraph.kernels.blocked_copy.calls import (
     to_blocked_calls,
     to_plain_calls,
 )
+from cgraph.kernels.blocked_copy.signature import CONVERT
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -40,6 +41,37 @@ def test_in_lanes_and_back(shape, dtype, target):
     out = np.full(shape, np.nan, dtype)
     run_calls(to_plain_calls(target, view_of(out), made), target)
     np.testing.assert_array_equal(out, x)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(2, 21, 13, LANES - 1), (1, 3, 1, 2), (2, 37, 3, 3), (1, 40, 2, LANES)], ids=str)
+def test_short_rows_without_gaps_are_copied_as_one_and_others_row_by_row(shape, target):
+    """Bytes, since most images of few pixels between layers are bytes; beyond an odd view nothing is written."""
+    target, (n, c, h, w) = target_named(target), shape
+    x, made = np.random.default_rng(3).integers(0, 99, shape, "u1"), empty_laned(shape, target.lanes, dtype="u1")
+    run_calls(to_blocked_calls(target, made, view_of(x)), target)
+    np.testing.assert_array_equal(plain(made), x)
+    assert_zero_frame(made)
+    out, wide = np.full(shape, 99, "u1"), np.full((n, c, h + 1, w + 2), 99, "u1")
+    (whole,), (apart,) = (to_plain_calls(target, view_of(to), made) for to in (out, wide[:, :, 1:, 1:-1]))
+    run_calls([whole, apart], target)
+    np.testing.assert_array_equal(out, x)
+    np.testing.assert_array_equal(wide[:, :, 1:, 1:-1], x)
+    assert (wide[:, :, 0] == 99).all() and (wide[..., [0, -1]] == 99).all()
+    rows, columns = (whole.args[list(CONVERT).index(name)] for name in "hw")
+    assert (rows, columns) == ((1, h * w) if w < target.lanes else (h, w))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("columns", [1, 4, 5, LANES - 1, LANES, LANES + 1, 3 * LANES + 2])
+@pytest.mark.parametrize("channels", [1, 3, 4, 6])
+def test_bytes_in_blocks_of_four(channels, columns, target):
+    """Pixels of first layers are words: several at once, the last ones overlapping, or one by one."""
+    x = np.random.default_rng(4).integers(1, 256, (2, channels, 3, columns), "u1")
+    made = empty_laned(x.shape, 4, (1, 2, 1, 3), "u1")
+    run_calls(to_blocked_calls(target_named(target), made, view_of(x)), target_named(target))
+    np.testing.assert_array_equal(plain(made), x)
+    assert_zero_frame(made)
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -9,10 +9,12 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.conv8.calls import Join, Result
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import target_named
 from cgraph.lowering.lower import lower_images
 from cgraph.lowering.options import LoweringOptions
 from cgraph.ops.conv import Conv2d
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.form import NO_HALO
 from cgraph.ops.physical.integer import BlockedIntegerConv, BlockedPixelSum, IntegerConv, PixelSum
 from cgraph.ops.physical.lanes import ClearHalo, ToBlocked, ToPlain
@@ -42,6 +44,7 @@ def conv(x, f, zero=0, residual=None, **moves):
 FIRST = conv(IMAGE, filters(17, 8, 3, 3), 5)
 WHOLE = conv(IMAGE, filters(16, 8, 3, 3), 5)
 SAME = filters(6, 4, 3, 3)
+AROUND = BytePool((3, 2), (1, 2), (1, 0, 1, 1), (1, 1), False, False, Mean(0.5, 9, 0.3, 20))
 
 
 def following(x, zero=0):
@@ -90,6 +93,8 @@ NETWORKS = {
     "a halo of another reader": Network([following(cg.maximum(FIRST, np.uint8(3)), 3), following(FIRST, 7)], 3, 1),
     "a computed number": Network([following(cg.maximum(FIRST, SCALAR), 0)], 2, 1),
     "a number for each channel": Network([following(cg.maximum(FIRST, RNG.integers(0, 99, (17, 1, 1), "uint8")))], 4),
+    "a mean": Network([following(apply(AROUND, FIRST), 9)], 2),
+    "a mean of plain images": Network([apply(AROUND, IMAGE)], 2),
     "joined": Network([following(cg.concat([WHOLE, FIRST], 1), 6)], 2),
 }  # fmt: skip
 

@@ -13,6 +13,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.kernels.conv8.calls import Join, Result
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import host_target, target_named
 from cgraph.lowering import tile_lowerings
 from cgraph.lowering.options import LoweringOptions
@@ -22,6 +23,7 @@ from cgraph.ops.arithmetic import Cast, Multiply, Subtract
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.elementary import Exp
 from cgraph.ops.fused import FusedPointwise
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.table import ByteTable
@@ -260,7 +262,8 @@ def byte_network():
     table = cg.Const(RNG.integers(0, 256, 256, "uint8"))
     shuffled = apply(ByteTable(), byte_conv(added, 64, 3), table)
     both = cg.concat([shuffled, byte_conv(added, 80, 1)], 1)
-    return x, byte_conv(both, 48)
+    mean = BytePool((3, 2), (1, 2), (1, 0, 1, 1), (1, 1), False, False, Mean(0.5, 7, 0.3, 7))
+    return x, byte_conv(apply(mean, both), 48)
 
 
 def bytes_of(shape):

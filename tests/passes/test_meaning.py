@@ -15,6 +15,7 @@ from cgraph.kernels.target import target_named
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.byte_matmul import ByteMatmul
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
 from cgraph.ops.physical.filters import BlockedConvFilters, FilterGradient, RoundFilters
@@ -62,7 +63,7 @@ BYTES = {
     PixelSum,
     BlockedPixelSum,
 }  # integers/test_compute_integers.py
-BYTES |= {ByteMatmul, ByteTable}  # integers/test_byte_matmul.py, test_byte_tables.py
+BYTES |= {ByteMatmul, BytePool, ByteTable}  # integers/test_byte_matmul.py, ops/test_byte_pool.py, test_byte_tables.py
 HALVES = {PairedMatmul, RoundedMatmul, RoundFilters}  # test_precision.py, ops/test_rounded.py, ops/test_filters.py
 TILED = {TiledIntegerMatmul, TiledMatmul, TiledAttention}  # ops/test_tiled.py, lowering/test_tile_attentions.py
 IMAGES_OF_TILES = {TileConv, TileImages, TileIntegerConv, WideDepthwise, JoinedImages}  # ops/test_tile_conv.py

@@ -54,11 +54,16 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def row_call(family: Signature, x: BlockedView, sides: Mapping[str, object]) -> Call:
-    """Return a call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
-    band = band_of(x.h, x.w)
-    tasks = banded_tasks(x.n, x.blocks, x.h, band)
-    chunk = chunk_of(tasks, x.w * x.lanes * 0.4)
-    return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
+    """Return a call over the rows of `x` in either direction; `sides`: addresses and steps of both.
+
+    Rows of fewer pixels than lanes are copied as one row if they are contiguous on both sides: short rows are slow.
+    """
+    is_one_row = x.w < x.lanes and {sides["x_row"], sides["o_row"]} == {x.w, x.w * x.lanes}
+    h, w = (1, x.h * x.w) if is_one_row else (x.h, x.w)
+    band = band_of(h, w)
+    tasks = banded_tasks(x.n, x.blocks, h, band)
+    chunk = chunk_of(tasks, w * x.lanes * 0.4)
+    return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=h, w=w, blocks=x.blocks, band=band, **sides)
 
 
 def fill_halo_calls(x: BlockedView) -> list[Call]:

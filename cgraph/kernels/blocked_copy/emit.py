@@ -1,6 +1,7 @@
 """Copies between plain and channel-blocked images, halos, and channels that move to other lanes."""
 
-from functools import partial
+import operator
+from functools import partial, reduce
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
@@ -35,7 +36,22 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
                 value = (x + k.smaller(channel, a.c - 1) * a.x_plane).load(column)
                 out.store(k.select(channel < a.c, value, k.const(0, dtype)), column * lanes + i)
 
-        in_squares(k, a.w, lanes, square, single)
+        def words(column: Val) -> None:
+            loads = [(x + channel * a.x_plane).load(column, k.target.lanes) for channel in inside]
+            used = [
+                k.select(block * lanes + i < a.c, k.cast(y, "u4"), k.const(0, "u4", y.lanes))
+                for i, y in enumerate(loads)
+            ]
+            out.as_dtype("u4").store(reduce(operator.or_, [y << 8 * i for i, y in enumerate(used)]), column, align=1)
+
+        if (dtype, lanes) != ("u1", WORD) or k.target.lanes <= lanes:
+            in_squares(k, a.w, lanes, square, single)
+            return
+        with k.if_else(a.w >= k.target.lanes) as (wide, narrow):
+            with wide:
+                in_squares(k, a.w, k.target.lanes, words, single)
+            with narrow:
+                in_squares(k, a.w, lanes, square, single)
 
 
 @final

@@ -35,12 +35,12 @@ class Pixel(Record):
     fixed: str
     bounded: bool
     clips: bool
-    joins: bool
+    joins: str
     is_rows: bool
 
 
 @final
-def rows(k: Builder, result: str, fixed: str, bounded: bool, clips: bool, joins: bool, is_rows: bool) -> None:
+def rows(k: Builder, result: str, fixed: str, bounded: bool, clips: bool, joins: str, is_rows: bool) -> None:
     """Emit the results. Task: one row of one block of channels of an image."""
     p = Pixel(result, fixed, bounded, clips, joins, is_rows)
     a = k.args()

@@ -10,7 +10,7 @@ from cgraph.kernels.conv.calls import NEAR_BYTES, blocked_source, grid_of, tilin
 from cgraph.kernels.conv8.across_signature import ROWS as ACROSS_ROWS
 from cgraph.kernels.conv8.columns_signature import ROWS as COLUMN_ROWS
 from cgraph.kernels.conv8.halves_signature import ROWS
-from cgraph.kernels.conv8.signature import TILE
+from cgraph.kernels.conv8.signature import RATIOS, TILE
 from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.views.blocked_views import BlockedView
@@ -129,8 +129,9 @@ class Join(Record):
     Fields
         first: scale of the first byte
         low, high: bounds of the first byte, minus its zero point
-        beside, r_zero: scale and zero point of a residual
+        beside, r_zero: scale and zero point of a residual; a scale of 0 if there is none
         last: the scale of the result
+        ratios: a, b, c with ``fma(byte, a, fma(residual, b, c))`` of the same byte (`cgraph.kernels.conv8.join_ratios`)
     """
 
     first: float
@@ -139,6 +140,7 @@ class Join(Record):
     last: float
     beside: float = 0.0
     r_zero: int = 0
+    ratios: tuple[float, ...] = ()
 
 
 class Result(Record):
@@ -164,6 +166,13 @@ class Result(Record):
     bounded: bool = False
     has_one_scale: bool = False
     joins_places: bool = False
+
+    @property
+    def joins(self) -> str:
+        """The kernel's parameter: how it converts the byte to another one, by ``division`` or ``ratios``; or not."""
+        if self.join is None:
+            return ""
+        return "ratios" if self.join.ratios else "division"
 
 
 class MatrixRows(Record):
@@ -255,7 +264,7 @@ def vector_calls(
     chunk = chunk_of(tasks, tile_ns(shape.target, work))
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
     places = out_args(out) if isinstance(out, BlockedView) else row_args(shape, out)
-    form = result.dtype, result.fixed, result.join is not None, isinstance(out, MatrixRows), sides.terms is not None
+    form = result.dtype, result.fixed, result.joins, isinstance(out, MatrixRows), sides.terms is not None
     call = TILE.call(
         (t.pixels, shape.vectors, shape.unroll, source.step, *form, ahead), tasks, chunk,
         offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
@@ -283,7 +292,7 @@ def across_calls(
     offsets = np.append(source.offsets, np.zeros(-len(source.offsets) % GROUP)).astype(np.int32)
     tasks = source.n * shape.panels * grid.rows
     call = ACROSS_ROWS.call(
-        (result.dtype, result.fixed, result.bounded, clips(result), result.join is not None, is_rows),
+        (result.dtype, result.fixed, result.bounded, clips(result), result.joins, is_rows),
         tasks, chunk_of(tasks, tile_ns(shape.target, grid.columns * len(offsets))),
         offsets=Pointer(offsets), turns=len(offsets) // GROUP, panel_offsets=Pointer(source.panel_offsets),
         x_step=source.step, w_panel=shape.panel_weights, bias=weights.bias, scale=weights.scale,
@@ -324,7 +333,7 @@ def halves_calls(
     turns = turns_of(len(moves)) if taps == 1 else 1
     is_even, move_args = even_moves(moves)
     pixels = shape.pixels(grid.columns)
-    form = result.dtype, result.fixed, result.bounded, clips(result), result.join is not None, is_rows
+    form = result.dtype, result.fixed, result.bounded, clips(result), result.joins, is_rows
     scales = result.has_one_scale, result.joins_places
     tasks = source.n * shape.panels * grid.rows
     call = ROWS.call(
@@ -413,7 +422,7 @@ def join_args(result: Result) -> dict[str, Any]:
         "r_zero": float(join.r_zero),
         "last": join.last,
         "inverse": inverse,
-    }
+    } | dict(zip(RATIOS, join.ratios or (0.0,) * len(RATIOS)))
     return {"zero": result.zero, "low": result.low, "high": result.high, **bounds, **scales}
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from cgraph.kernels.conv.emit import each_tile, next_panel_share
+from cgraph.kernels.conv8.signature import RATIOS
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, round_to_integer, store_bytes, to_bytes
@@ -27,7 +28,7 @@ class Tile(Record):
         x_step: bytes from one pixel of the tile to the next
         result: the result's dtype: ``u1``, ``f4`` or ``i4``
         fixed: rounding of a sum times its scale to an integer, ``once`` or ``twice``; empty for floats
-        joins: the byte is converted to a second one, perhaps with a residual
+        joins: conversion of the byte to a second one, perhaps with a residual: see `Result.joins`
         is_rows: pixels are rows of a matrix, a step apart; else they are channel-blocked
         has_terms: the sums of each pixel begin with a number of its own, besides the bias
         ahead: cache lines of the next panel of weights prefetched in each step, 0 if they are cached
@@ -39,7 +40,7 @@ class Tile(Record):
     x_step: int
     result: str
     fixed: str
-    joins: bool
+    joins: str
     is_rows: bool
     has_terms: bool
     ahead: int
@@ -120,24 +121,50 @@ def requantise(
     elif p.result != "i4":
         scale = a.scale.load(block * lanes, lanes)
         sums = [k.cast(y, "f4") * scale for y in sums]
-    return join_residual(k, a, sums, residual) if p.joins else list(sums)
+    if not p.joins:
+        return list(sums)
+    low, high = numbers(k, a, lanes, "first_low", "first_high")
+    values = [k.larger(k.smaller(round_to_integer(k, y), high), low) for y in sums]
+    return (join_by_ratios if uses_ratios(k, p) else join_by_division)(k, a, values, residual)
 
 
-def join_residual(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Callable[[int], Ptr]) -> list[Val]:
-    """Return ``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, which is converted to a byte next.
+def uses_ratios(k: Builder, p: Any) -> bool:
+    """Return True if bytes are joined by multiply-adds, so that all quotients fit in int32."""
+    return bool(p.joins == "ratios" and k.target.fma)
+
+
+def numbers(k: Builder, a: SimpleNamespace, lanes: int, *names: str) -> list[Val]:
+    """Return arguments as vectors of float32."""
+    return [k.splat(k.cast(getattr(a, name), "f4"), lanes) for name in names]
+
+
+def join_by_division(
+    k: Builder, a: SimpleNamespace, values: Sequence[Val], residual: Callable[[int], Ptr]
+) -> list[Val]:
+    """Return ``(value * first + (residual - r_zero) * beside) / last``, which is converted to a byte next.
 
     In the order and with the roundings of ONNX's operators: no fused multiply-add, a true division.
     """
-    lanes = ys[0].lanes
-    first, first_low, first_high, beside, r_zero, last, inverse = (
-        k.splat(k.cast(getattr(a, name), "f4"), lanes)
-        for name in ("first", "first_low", "first_high", "beside", "r_zero", "last", "inverse")
-    )
-    values = [k.larger(k.smaller(round_to_integer(k, y), first_high), first_low) * first for y in ys]
+    lanes = values[0].lanes
+    first, beside, r_zero, last, inverse = numbers(k, a, lanes, "first", "beside", "r_zero", "last", "inverse")
+    values = [value * first for value in values]
     with change_if(k, a.residual != 0, values) as s:
-        others = [k.cast(k.cast(residual(q).load(lanes=lanes), "i4"), "f4") for q in range(len(values))]
-        s.next = [y + (other - r_zero) * beside for y, other in zip(values, others)]
+        s.next = [y + (residual_value(k, residual(q), lanes) - r_zero) * beside for q, y in enumerate(values)]
     return [quotient(k, y, last, inverse) for y in s.values]
+
+
+def join_by_ratios(k: Builder, a: SimpleNamespace, values: Sequence[Val], residual: Callable[[int], Ptr]) -> list[Val]:
+    """Return the same up to last bits that change no byte: ``fma(value, ratio, fma(residual, r_ratio, offset))``."""
+    lanes = values[0].lanes
+    ratio, r_ratio, offset = numbers(k, a, lanes, *RATIOS)
+    with change_if(k, a.residual != 0, [k.const(0, "f4", lanes)] * len(values)) as s:
+        s.next = [k.fma(residual_value(k, residual(q), lanes), r_ratio, offset) for q in range(len(values))]
+    return [k.fma(value, ratio, term) for value, term in zip(values, s.values)]
+
+
+def residual_value(k: Builder, at: Ptr, lanes: int) -> Val:
+    """Return bytes as float32."""
+    return k.cast(k.cast(at.load(lanes=lanes), "i4"), "f4")
 
 
 def quotient(k: Builder, x: Val, y: Val, inverse: Val) -> Val:
@@ -159,7 +186,7 @@ def put(k: Builder, p: Any, a: SimpleNamespace, ys: Sequence[Val], out: Ptr, blo
     if p.result == "u1":
         bounds = k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1")
         if not p.is_rows:
-            store_bytes(k, out, ys, *bounds)
+            store_bytes(k, out, ys, *bounds, uses_ratios(k, p))
             return
         ys = [k.slice(to_bytes(k, [y] * GROUP, *bounds), 0, lanes) for y in ys]
     inside = first_lanes(k, a.channels - block * lanes, lanes) if p.is_rows else None

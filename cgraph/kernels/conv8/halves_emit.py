@@ -51,7 +51,7 @@ class Tile(Record):
     fixed: str
     bounded: bool
     clips: bool
-    joins: bool
+    joins: str
     is_rows: bool
     has_one_scale: bool
     joins_places: bool

@@ -6,12 +6,13 @@ from cgraph.kernels.signature import Signature
 
 # of a sum as a byte: its zero point and bounds
 BYTES = {"zero": "i8", "low": "i8", "high": "i8"}
+RATIOS = ("ratio", "r_ratio", "offset")  # of `cgraph.kernels.conv8.join_ratios`
 # of a sum that is a byte first, between bounds counted from its zero point, then times `first`; plus a residual less
-# its zero point times `beside`; divided by `last`, whose inverse is passed: a byte again
+# its zero point times `beside`; divided by `last`, whose inverse is passed: a byte again. Or by ratios
 JOINED = {
     "first": "f8", "first_low": "f8", "first_high": "f8",
     "residual": "address?", "r_image": "i8", "r_plane": "i8", "r_row": "i8", "beside": "f8", "r_zero": "f8",
-    "last": "f8", "inverse": "f8",
+    "last": "f8", "inverse": "f8", **dict.fromkeys(RATIOS, "f8"),
 }  # fmt: skip
 TILE = Signature(
     "conv8.tile",

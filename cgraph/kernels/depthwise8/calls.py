@@ -64,7 +64,7 @@ def depthwise8_calls(
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
     call = ROWS.call(
-        (pixels, r, s, across, result.dtype, result.fixed, result.join is not None, False),
+        (pixels, r, s, across, result.dtype, result.fixed, result.joins, False),
         tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * -(-s // GROUP))),
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
         w=weights.at, bias=weights.bias, scale=weights.scale, shifts=shape.panels * shape.panel_channels,
@@ -86,7 +86,7 @@ def few_calls(
     window = shape.window
     (r, s), (down, across) = window.kernel, window.stride
     tasks = out.n * out.blocks * out.h
-    form = result.dtype, result.fixed, result.bounded, (result.low, result.high) != (0, 255), result.join is not None
+    form = result.dtype, result.fixed, result.bounded, (result.low, result.high) != (0, 255), result.joins
     rows = ACROSS_ROWS if shape.is_across else HALVES_ROWS
     call = rows.call(
         (few_pixels(out.w, shape.target.dot), s, across, *form, False, result.joins_places),

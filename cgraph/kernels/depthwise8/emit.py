@@ -32,7 +32,7 @@ class Tile(Record):
     stride: int
     result: str
     fixed: str
-    joins: bool
+    joins: str
     is_rows: bool
 
     @property

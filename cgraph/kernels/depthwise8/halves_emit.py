@@ -37,7 +37,7 @@ class Tile(Record):
     fixed: str
     bounded: bool
     clips: bool
-    joins: bool
+    joins: str
     is_rows: bool
     joins_places: bool
 

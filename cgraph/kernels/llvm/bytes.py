@@ -154,16 +154,17 @@ def round_to_integer(k: Builder, x: Val) -> Val:
     return (x + ROUNDING) - ROUNDING
 
 
-def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
+def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val, fits: bool = False) -> Val:
     """Return four vectors of float32 as consecutive bytes: ``clip(rint(x) + zero, low, high)``.
 
     Parameters
         zero: int16; low, high: bytes
+        fits: all numbers are less than 2**31
     """
     lanes = four[0].lanes
     if not has_instruction(k, "pack u1", 4 * lanes):
         return plain_bytes(k, four, zero, low, high)
-    words = [to_int(k, x) for x in four]
+    words = [to_int(k, x, fits) for x in four]
     halves = [call_instruction(k, "pack i2", 2 * lanes, *words[i : i + 2]) for i in (0, 2)]
     halves = [k.intrinsic("sadd.sat", y, k.splat(zero, 2 * lanes)) for y in halves]
     y = call_instruction(k, "pack u1", 4 * lanes, *halves)
@@ -175,11 +176,11 @@ def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) ->
     return as_vector(k, shuffle(k, y, y, [4 * j + i for i in range(4) for j in range(parts)]), "u1", 4 * lanes)
 
 
-def to_int(k: Builder, x: Val) -> Val:
-    """Convert to int32, halves to even; bounded above first, since the instruction returns its least number beyond
-    2**31.
+def to_int(k: Builder, x: Val, fits: bool) -> Val:
+    """Convert to int32, halves to even; bounded above first if not all numbers fit, since the instruction returns its
+    least number beyond 2**31.
     """
-    return call_instruction(k, "nearest", x.lanes, k.smaller(x, BEYOND))
+    return call_instruction(k, "nearest", x.lanes, x if fits else k.smaller(x, BEYOND))
 
 
 def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
@@ -193,12 +194,14 @@ def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val)
     return k.join(k.join(*quarters[:2]), k.join(*quarters[2:]))
 
 
-def store_bytes(k: Builder, out: Ptr, pixels: Sequence[Val], *bounds: Val) -> None:
-    """Store neighbouring pixels of a block as bytes: ``[pixels][lanes]``."""
+def store_bytes(
+    k: Builder, out: Ptr, pixels: Sequence[Val], zero: Val, low: Val, high: Val, fits: bool = False
+) -> None:
+    """Store neighbouring pixels of a block as bytes: ``[pixels][lanes]``; see `to_bytes`."""
     lanes = pixels[0].lanes
     for q in range(0, len(pixels), GROUP):
         some = list(pixels[q : q + GROUP])
-        packed = to_bytes(k, some + [some[-1]] * (GROUP - len(some)), *bounds)
+        packed = to_bytes(k, some + [some[-1]] * (GROUP - len(some)), zero, low, high, fits)
         if len(some) == GROUP:
             out.store(packed, q * lanes)
             continue

@@ -16,6 +16,7 @@ from cgraph.late import LateModule
 gpu_window = LateModule("cgraph.kernels.window.gpu_calls")
 
 FEWEST = 4  # columns of a vector
+MOST_TAPS = 9  # of a window whose code is not a loop
 
 
 def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> KernelCalls:
@@ -56,10 +57,12 @@ def pool_calls(
     inner, stop = inner_columns(tables[1], window)
     across = 0 if isinstance(x, BlockedView) else vector_of(target, x.dtype, to, source, window, stop - inner)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5) / max(across // 2, 1))
+    is_loop = across or target.is_small or window.taps > MOST_TAPS
     call = WINDOW.call(
-        (x.dtype, x.lanes if isinstance(x, BlockedView) else 0, across, kind), tasks, chunk,
+        (x.dtype, x.lanes if isinstance(x, BlockedView) else 0, across, kind, *((0, 0) if is_loop else window.kernel)),
+        tasks, chunk,
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
-        x=source.at, x_image=source.image, x_plane=source.plane,
+        x=source.at, x_image=source.image, x_plane=source.plane, x_step=source.column * window.stride[1],
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
         out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
         inner=inner, inner_stop=stop, rows=to.rows, columns=to.columns, planes=to.count, band=band,

@@ -267,7 +267,7 @@ def tile_conv8_calls(
     if not out.n * out.h * out.w:
         return KernelCalls()
     shared, beside = tile_args(layer, out, x, weights.at, residual, workspace), residual or out
-    form = result.dtype, out.lanes, beside.lanes, result.fixed, result.join is not None
+    form = result.dtype, out.lanes, beside.lanes, result.fixed, result.joins
     call = OF_BYTES.call(
         (*shared.params(layer.size), *form), *shared.tasks,
         **shared.args, bias=weights.bias, scale=weights.scale, shifts=layer.size.panels * WIDTH,

@@ -9,7 +9,7 @@ one row, or of all rows of a padded image one after the other. Tables say where 
 from functools import partial
 from types import SimpleNamespace
 
-from cgraph.kernels.conv8.emit import requantise
+from cgraph.kernels.conv8.emit import requantise, uses_ratios
 from cgraph.kernels.isa.records import TILE_ROW
 from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
@@ -122,7 +122,7 @@ class Tile(Record):
     lanes: int
     beside_lanes: int
     fixed: str
-    joins: bool
+    joins: str
 
 
 @final
@@ -182,7 +182,7 @@ def put_rows(k: Builder, p: Tile, a: SimpleNamespace, numbers: list[Val], out: P
     """Store one vector of the results of some rows at their pixels; bytes are rounded together."""
     lanes = k.target.lanes
     if p.result == "u1":
-        packed = to_bytes(k, ys, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"))
+        packed = to_bytes(k, ys, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"), uses_ratios(k, p))
         ys = [k.slice(packed, i * lanes, lanes) for i in range(len(ys))]
     for number, y in zip(numbers, ys):
         with k.if_(number >= 0):

@@ -225,7 +225,7 @@ def byte_rows_calls(size: TileSize, out: MatrixRows, x: LeftRows, weights: ByteW
         ahead_of(size, args["block"]),
         result.dtype,
         result.fixed,
-        result.join is not None,
+        result.joins,
     )
     call = OF_BYTES.call(
         params, *tasks_of(size, tiles, x, args), **args, **join_args(result), **residual_args(None),

@@ -13,7 +13,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from cgraph.kernels.conv8.emit import requantise
+from cgraph.kernels.conv8.emit import requantise, uses_ratios
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm import storage
 from cgraph.kernels.llvm.build import Builder
@@ -55,7 +55,7 @@ class Tile(Record):
     ahead: int
     result: str
     fixed: str = ""
-    joins: bool = False
+    joins: str = ""
 
 
 @final
@@ -85,7 +85,7 @@ def put_bytes(k: Builder, p: Tile, a: SimpleNamespace, some: Any, vector: Any, y
     """Store the results of some rows: bytes are rounded together."""
     lanes = k.target.lanes
     if p.result == "u1":
-        packed = to_bytes(k, ys, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"))
+        packed = to_bytes(k, ys, k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1"), uses_ratios(k, p))
         ys = [k.slice(packed, i * lanes, lanes) for i in range(len(ys))]
     for i, y in enumerate(ys):
         put(k, a, some, vector, i, y)

@@ -16,6 +16,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.blocked_copy.calls import fill_halo_calls
 from cgraph.kernels.conv.calls import conv_overwrites_residual
 from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, MatrixRows, Result, conv8_calls, is_depthwise8
+from cgraph.kernels.conv8.join_ratios import join_quotient
 from cgraph.kernels.conv8.packed_weights import (
     join_halves,
     pack_conv8,
@@ -58,10 +59,7 @@ def requantise(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np
         return y
     join = result.join
     if join:
-        y = np.clip(np.rint(y), join.low, join.high) * np.float32(join.first)
-        if residual is not None:
-            y = y + (residual.astype("f4") - np.float32(join.r_zero)) * np.float32(join.beside)
-        y = y / np.float32(join.last)
+        y = join_quotient(join, np.clip(np.rint(y), join.low, join.high), residual)
     return np.clip(np.rint(y) + result.zero, result.low, result.high).astype("u1")
 
 

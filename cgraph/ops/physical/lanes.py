@@ -17,6 +17,7 @@ from cgraph.kernels.blocked_copy.calls import concat_calls, fill_halo_calls, to_
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.pool.calls import pool_calls
+from cgraph.kernels.pool8.calls import average_pool8_calls
 from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.reduce.calls import reduce_calls
 from cgraph.kernels.resize.calls import Strip
@@ -25,6 +26,7 @@ from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.window import Window
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.join import Concat
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.ops.pool import Pool
@@ -219,6 +221,8 @@ class BlockedPool(BlockedOp):
     takes_storage = True
 
     def pixels(self, target: Target, out: BlockedView, x: BlockedView) -> Sequence[Call]:
+        if isinstance(self.op, BytePool):
+            return average_pool8_calls(target, out, x, window_of(self.op), self.op.mean, self.op.count_pad).calls
         kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
         return pool_calls(target, out, x, window_of(self.op), kind, include).calls
 

@@ -22,7 +22,10 @@ from cgraph.ir.roots import Roots
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import at_origins
 from cgraph.kernels.conv8.calls import Join, Result
+from cgraph.kernels.conv8.join_ratios import with_ratios
+from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.ops.arithmetic import Add
+from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.bitcast import bitcast
 from cgraph.ops.compare import bitwise_xor
 from cgraph.ops.conv import Conv2d, ConvTranspose
@@ -31,6 +34,7 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.pad import Pad
 from cgraph.ops.physical.byte_matmul import ByteMatmul
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul, PixelSum
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.pool import MaxPool
@@ -41,6 +45,7 @@ from cgraph.ops.take import Take
 from cgraph.passes.integers.byte_tables import table_of, table_taken
 from cgraph.passes.integers.disjoint_windows import EACH_PIXEL, depth_to_space, pixel_filters
 from cgraph.passes.integers.patterns import (
+    PIXELS,
     SIGN,
     Bounds,
     Product,
@@ -233,6 +238,21 @@ def from_move(
     return moved if x.scale == scale else requantize(moved, x.scale, scale)
 
 
+def from_average_pool(
+    node: Node, scale: Scale, bounds: Bounds, context: IntegerContext, rewritten: RewrittenGraph
+) -> Node | None:
+    """q(bounds(average pool(dq))), with the bits of the floats"""
+    op = node.op
+    if not isinstance(op, AvgPool) or not context.is_inner(node):
+        return None
+    x = dequantized_bytes(node.operands[0])
+    if x is None or len(op.window) != len(PIXELS) or not all(map(is_moderate, (x.scale, scale))):
+        return None
+    mean = Mean(x.scale.scale, x.scale.zero, scale.scale, scale.zero, *bounds)
+    geometry = op.window, op.stride, op.pad, op.dilation, op.ceil, op.count_pad
+    return apply(BytePool(*geometry, mean), rewritten.bytes(x.node))
+
+
 def from_mean(
     node: Node, scale: Scale, bounds: Bounds, context: IntegerContext, rewritten: RewrittenGraph
 ) -> Node | None:
@@ -247,7 +267,15 @@ def from_mean(
 
 
 Rule = Callable[[Node, Scale, Bounds, IntegerContext, RewrittenGraph], Node | None]
-RULES: Sequence[Rule] = (from_product, from_pair, from_sum, from_concat, from_move, from_mean)
+RULES: Sequence[Rule] = (
+    from_product,
+    from_pair,
+    from_sum,
+    from_concat,
+    from_move,
+    from_average_pool,
+    from_mean,
+)
 
 
 # -- ops on bytes
@@ -311,12 +339,18 @@ def join_residual(
     product = product_of(inside, context.is_inner) if context.is_inner(inside) else None
     if product is None or not isinstance(product.op, Conv2d):
         return None
-    if not all(1 / MOST_SCALE < x.scale < MOST_SCALE for x in (first.scale, scale, other or scale)):
+    if not all(map(is_moderate, (first.scale, scale, other or scale))):
         return None
     zero, beside = first.scale.zero, (other.scale, other.zero) if other else (0.0, 0)
     join = Join(first.scale.scale, own[0] - zero, own[1] - zero, scale.scale, *beside)
     factor = product.factor / np.float32(first.scale.scale)
-    return integer_product(product, Result("u1", scale.zero, *bounds, join), factor, rewritten, *residual)
+    result = with_ratios(Result("u1", scale.zero, *bounds, join))
+    return integer_product(product, result, factor, rewritten, *residual)
+
+
+def is_moderate(scale: Scale) -> bool:
+    """Return True if no quotient by it overflows or becomes too small for float32."""
+    return 1 / MOST_SCALE < scale.scale < MOST_SCALE
 
 
 def rescale(part: Node, scale: Scale, context: IntegerContext, rewritten: RewrittenGraph) -> Node:

@@ -12,6 +12,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
+from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.integer import (
     BlockedIntegerConv,
     BlockedPixelSum,
@@ -81,10 +82,11 @@ def layers(kind):
     joined = net.bytes(cg.concat(parts, 1), 0.023)
     grouped = net.bytes(cg.minimum(cg.maximum(net.conv(joined, 12, 3, 1, 2), -0.5), 0.7))
     between = net.bytes(cg.tanh(grouped))
+    smooth = net.bytes(cg.relu(cg.avg_pool2d(joined, (3, 2), (1, 2), (1, 0, 1, 1), count_pad=True)), 0.03)
     mean = net.bytes(cg.mean(between, (2, 3), keepdims=True), 0.004)
     flat = net.bytes(cg.reshape(mean, (2, 12)), 0.004, int(mean.operands[2].operands[0].op.array))
     hidden = net.bytes(cg.relu(net.matmul(flat, 33)))
-    return x, [net.matmul(hidden, 10), net.conv(joined, 7), net.bytes(parts[0] + 1.0)]
+    return x, [net.matmul(hidden, 10), net.conv(joined, 7), net.bytes(parts[0] + 1.0), net.conv(smooth, 9)]
 
 
 def drawn(x):
@@ -111,8 +113,9 @@ def test_every_group_is_taken(kind):
     _, outputs = layers(kind)
     roots = compute_integers(tuple(outputs))
     met = [type(node.op) for node in post_order(roots)]
-    assert (met.count(IntegerConv), met.count(IntegerMatmul), met.count(PixelSum)) == (8, 2, 1)
-    assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(roots))
+    assert (met.count(IntegerConv), met.count(IntegerMatmul), met.count(PixelSum)) == (9, 2, 1)
+    assert met.count(BytePool) == 1
+    assert not any(node.op.name in ("conv2d", "matmul", "avg_pool") for node in post_order(roots))
     physical = {
         type(node.op) for node in post_order(to_physical(rewrite_graph(roots), target_named("host"), LoweringOptions()))
     }
@@ -236,6 +239,48 @@ def test_rows_of_several_matrices_meet_one_of_filters():
     assert product.shape == (2, 7, 20)
     value = drawn(x)
     np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(compute_integers((made,)), {x: value})[0])
+
+
+POOLS = {
+    "unequal axes": ((3, 2), (1, 2), (1, 0, 2, 1), False, False),
+    "padding that counts": ((3, 2), (2, 1), (1, 0, 1, 1), False, True),
+    "windows beyond the padding": ((3, 4), (2, 3), (1, 1, 1, 2), True, True),
+    "side by side": (3, 1, 1, False, False),
+    "a whole image": ((9, 33), 1, 0, False, False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_average_pools_between_bytes_have_the_bits_of_floats(pool, kind):
+    """Scales and zero points that differ, equal ones with their halves, and a bound after the pool."""
+    low, rng = np.iinfo(kind).min, np.random.default_rng(6)
+    x = cg.Var((2, 19, 9, 33), kind, name="x")
+    for scale, zero, last, zero_after in ((0.021, 3, 0.013, 40), (0.1, 0, 0.1, 0), (0.1, 128, 0.1, 128)):
+        floats = cg.dequantize(x, np.float32(scale), np.asarray(low + zero, kind))
+        y = cg.minimum(cg.avg_pool2d(floats, *pool), 100 * last)
+        y = cg.quantize(y, np.float32(last), np.asarray(low + zero_after, kind), kind)
+        assert sum(isinstance(node.op, BytePool) for node in post_order(compute_integers((y,)))) == 1
+        value = rng.integers(low, low + 256, x.shape).astype(kind)
+        want = cg.compile(y, [x], passes=False)(value)
+        for threads in (1, 2):
+            got = cg.compile(y, [x], engine=CpuEngine("host", threads, poison=True))(value)
+            np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(evaluate(compute_integers((y,)), {x: value})[0], want)
+
+
+def test_average_pools_that_others_read_or_of_other_axes_stay_floats():
+    def bytes_of(y):
+        return cg.quantize(y, np.float32(0.1), 0, "uint8")
+
+    x, row = cg.Var((1, 8, 9, 9), "uint8", name="x"), cg.Var((1, 8, 9), "uint8", name="row")
+    both, along = (
+        cg.avg_pool2d(cg.dequantize(x, np.float32(0.1), 0), 3),
+        cg.avg_pool1d(cg.dequantize(row, np.float32(0.1), 0), 3),
+    )
+    far = cg.avg_pool2d(cg.dequantize(x, np.float32(1e30), 0), 3)
+    for outputs in ((both, bytes_of(both)), (bytes_of(along),), (bytes_of(far),)):
+        assert not any(isinstance(node.op, BytePool) for node in post_order(compute_integers(outputs)))
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")

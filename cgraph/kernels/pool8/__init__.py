@@ -1,0 +1,1 @@
+"""Average pooling of channel-blocked bytes."""
