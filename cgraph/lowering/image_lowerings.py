@@ -32,6 +32,7 @@ from cgraph.lowering.int8_lowerings import (
     is_of_bytes,
     keeps_fill,
 )
+from cgraph.lowering.pixel_lowerings import multiplies_pixels, pixel_transpose
 from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, wide_depthwise
 from cgraph.lowering.zero_proof import keeps_frame, keeps_rest
 from cgraph.ops.average_pool import AvgPool
@@ -130,7 +131,7 @@ class Lowering(Record, eq=False):
 def lowering_of(node: Node, context: LoweringContext) -> Lowering | None:
     """Return the row of the table for a node."""
     kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
-    row = LOWERINGS.get(kind)
+    row = TRANSPOSED_PIXELS if multiplies_pixels(node, context.target) else LOWERINGS.get(kind)
     return row if row and row.takes(node, context) else None
 
 
@@ -428,6 +429,7 @@ def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
     return apply(BroadcastTo(form.shape), channels)
 
 
+TRANSPOSED_PIXELS = Lowering(always, pixel_transpose, laned=False)
 LOWERINGS: dict[type[Op], Lowering] = {
     IntegerConv: Lowering(always, byte_convolution, halo=byte_halo, alike=residuals, fill=byte_fill),
     PixelSum: Lowering(reads_blocks, byte_sum, laned=False),

@@ -109,12 +109,12 @@ def sweep_tile(target: Target, rows: "RowsOfWindows", outer: int) -> int:
     """Return the results of a tile of a sweep; 0 where each window is computed by itself.
 
     A sweep reduces the `outer` taps of a column once for all windows that contain it. That gains from three taps on,
-    if columns lie side by side in memory, and needs a stack.
+    if columns lie side by side in memory and make vectors, and needs more of the stack than small targets have.
     """
     window, to, source = rows.window, rows.to, rows.source
     if outer < LEAST_OUTER or window.kernel[1] == 1 or source.column != 1 or source.columns < FEWEST or not to.columns:
         return 0
-    if target.is_small or target.code == "ptx":
+    if target.lanes == 1 or target.is_small:
         return 0
     most = (SPAN - window.extent[1]) // window.stride[1] + 1
     return max(min(most, to.columns), 0)
