@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, clip, leaky
 from cgraph.kernels.conv import emit
-from cgraph.kernels.conv.clipped import halo_read
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
+from cgraph.kernels.conv.clipped import halo_read
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.interpret.atomics import call
 from cgraph.kernels.kernel import Pointer
