@@ -10,7 +10,6 @@ from cgraph.dtypes.convert import code_of, convert
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots
-from cgraph.kernels.conv.clipped import clipped_time
 from cgraph.kernels.conv.lanes_rule import gains_by_lanes
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
 from cgraph.kernels.filter_grad.calls import FilterGrad
@@ -21,6 +20,7 @@ from cgraph.kernels.tile_conv.signature import NUMBER
 from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.rule import winograd_rule
+from cgraph.lowering.clipped_lowerings import is_clipped, layer_halo, leaves_out_padding, source_form
 from cgraph.lowering.frame_lowerings import frame_by_frame, frames_of, volumes_of_frames
 from cgraph.lowering.image_builder import ImageBuilder, array_of
 from cgraph.lowering.int8_lowerings import (
@@ -32,6 +32,7 @@ from cgraph.lowering.int8_lowerings import (
     is_of_bytes,
     keeps_fill,
 )
+from cgraph.lowering.pixel_lowerings import multiplies_pixels, pixel_transpose
 from cgraph.lowering.tile_lowerings import in_bfloat16, tile_convolution, wide_depthwise
 from cgraph.lowering.zero_proof import keeps_frame, keeps_rest
 from cgraph.ops.average_pool import AvgPool
@@ -43,7 +44,6 @@ from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, pack_layer_bias, panel_of
 from cgraph.ops.physical.conv_layer import (
     PLAIN_CHANNELS,
-    epilogue_halo,
     filter_grad_halo,
     gradient_layer_of,
     is_filter_grad,
@@ -131,7 +131,7 @@ class Lowering(Record, eq=False):
 def lowering_of(node: Node, context: LoweringContext) -> Lowering | None:
     """Return the row of the table for a node."""
     kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
-    row = LOWERINGS.get(kind)
+    row = TRANSPOSED_PIXELS if multiplies_pixels(node, context.target) else LOWERINGS.get(kind)
     return row if row and row.takes(node, context) else None
 
 
@@ -247,18 +247,19 @@ def direct(b: ImageBuilder, node: Node) -> Node:
     if b.forms[node].dtype == NUMBER:
         return wide_depthwise(b, node)
     shape = layer_of(node, b.target, plain)
-    source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     weights, depth = stored_array(node.operands[1]), getattr(op.conv, "depth", None)
     n = node.shape[0] // (depth.volumes if depth else 1)
     if depth is not None and weights is not None:
         weights = stack_filters(weights, shape.c // depth.taps)
-    pairs = depth is None and pairs_gain(b, shape, n, weights is not None) and b.options.rounds(node)
+    is_whole = depth is None and not leaves_out_padding(node, b.target)
+    pairs = is_whole and pairs_gain(b, shape, n, weights is not None) and b.options.rounds(node)
     is_float = weights is not None and weights.dtype == x.dtype and not pairs
     by_lanes = is_float and depth is None and gains_by_lanes(shape)
     tile = winograd_rule(shape, n, weights) if is_float and b.options.winograd and not by_lanes else 0
-    is_clipped = is_float and not (tile or by_lanes or depth) and clipped_time(shape) < 1 and is_finite(weights)
+    is_cut = weights is not None and is_float and not (tile or by_lanes or depth) and is_clipped(shape, weights)
     is_mixed = weights is not None and not (tile or pairs)
-    shape = replace(shape, is_mixed=is_mixed, by_lanes=by_lanes, is_clipped=is_clipped)
+    shape = replace(shape, is_mixed=is_mixed, by_lanes=by_lanes, is_clipped=is_cut)
+    source = None if plain else source_form(b, x, shape)
     if weights is not None:
         key = node.operands[1], scale, tile, panel_of(shape, n, tile), shape.groups, shape.is_plain, pairs, by_lanes
         pack = partial(pack_filters, shape, n, tile, weights, array_of(scale), pairs)
@@ -272,11 +273,6 @@ def direct(b: ImageBuilder, node: Node) -> Node:
         other = b.forms.get(residual, replace(result, halo=NO_HALO))
         operands.append(b.in_form(residual, other))
     return apply(BlockedConv(shape, tile, n, source, result, other, op.activation, pairs, depth), *operands)
-
-
-def is_finite(weights: np.ndarray | None) -> bool:
-    """Return True for weights whose products with padding are 0."""
-    return weights is not None and bool(np.isfinite(weights).all())
 
 
 def computed_filters(b: ImageBuilder, node: Node, shape: ConvShape | TransposedShape, pairs: bool) -> Node:
@@ -429,11 +425,12 @@ def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
     return apply(BroadcastTo(form.shape), channels)
 
 
+TRANSPOSED_PIXELS = Lowering(always, pixel_transpose, laned=False)
 LOWERINGS: dict[type[Op], Lowering] = {
     IntegerConv: Lowering(always, byte_convolution, halo=byte_halo, alike=residuals, fill=byte_fill),
     PixelSum: Lowering(reads_blocks, byte_sum, laned=False),
     ByteTable: Lowering(reads_blocks, byte_table, alike=first_operand),
-    ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo, alike=residuals),
+    ConvEpilogue: Lowering(always, convolution, halo=layer_halo, alike=residuals),
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
     MaxPool: Lowering(pools_images, pool),
     AvgPool: Lowering(pools_images, pool),

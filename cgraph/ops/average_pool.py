@@ -15,7 +15,6 @@ from cgraph.ir.work import Work
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, split_scratch
 from cgraph.kernels.pointwise.calls import pointwise_calls
-from cgraph.kernels.pool.calls import average_pool_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
@@ -52,9 +51,9 @@ class AvgPool(Pool):
         return rows_of_all(self, x.shape)
 
     def work(self, target: Target, x: Spec) -> Work:
-        window = self.flat_window(x)
-        if window is not None:
-            return Work(lambda out, x: list(average_pool_calls(target, out, x, window, self.count_pad).calls))
+        work = self.kernel_work(target, x, "mean", self.count_pad)
+        if work is not None:
+            return work
         summed, counts, code = super().work(target, x), self.divisor(x), code_of(x.dtype)
         m = Trace()
         quotient = m.program(m.load(0, code) / m.load(1, code))

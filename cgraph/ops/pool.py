@@ -18,7 +18,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import Call, View, split_scratch
-from cgraph.kernels.pool.calls import max_pool_calls
+from cgraph.kernels.pool.calls import pool_calls, volume_pool_calls
 from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
@@ -96,6 +96,25 @@ class Pool(Op):
             return None
         return Window(self.window, self.stride, self.pad, self.dilation)  # type: ignore[arg-type]
 
+    def volume_windows(self, x: Spec) -> tuple[Window, Window] | None:
+        """Return the window over frames and that along the depth of volumes of floats; None for anything else."""
+        if len(self.window) != 3 or x.dtype.kind != "f":
+            return None
+        along = Window(
+            (self.window[0], 1), (self.stride[0], 1), (self.pad[0], 0, self.pad[3], 0), (self.dilation[0], 1)
+        )
+        frame = self.pad[1:3] + self.pad[4:]
+        return Window(self.window[1:], self.stride[1:], frame, self.dilation[1:]), along  # type: ignore[arg-type]
+
+    def kernel_work(self, target: Target, x: Spec, kind: str, count_pad: bool) -> Work | None:
+        """Return the work of the pooling kernels, for images and volumes of floats; None for anything else."""
+        window, windows = self.flat_window(x), self.volume_windows(x)
+        if window is not None:
+            return Work(lambda out, x: list(pool_calls(target, out, x, window, kind, count_pad).calls))
+        if windows is not None:
+            return Work(lambda out, x: list(volume_pool_calls(target, out, x, windows, kind, count_pad).calls))
+        return None
+
     @property
     def over(self) -> tuple[int, ...]:
         """The axes of a window in the view of all windows."""
@@ -133,10 +152,7 @@ class MaxPool(Pool):
         return rows_of_all(self, x.shape)
 
     def work(self, target: Target, x: Spec) -> Work:
-        window = self.flat_window(x)
-        if window is None:
-            return super().work(target, x)
-        return Work(lambda out, x: list(max_pool_calls(target, out, x, window).calls))
+        return self.kernel_work(target, x, "max", False) or super().work(target, x)
 
     def grad(self, node, g):
         x = node.operands[0]

@@ -25,10 +25,11 @@ def fold_depth(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     Values change in the last places. May increase bytes: padding of the depth becomes frames of zeros. Filters with
     groups or with dilation along the depth become a sum of one convolution of images for each depth. Not folded:
-    filters that are not constant, and pooling of few channels.
+    filters that are not constant, and pooling of volumes that are not frames already, whose conversion would take
+    longer than the pooling.
     """
     graph = Roots.of(outputs)
-    if not graph.has(Conv3d, MaxPool, AvgPool):
+    if not graph.has(Conv3d):
         return outputs
     folded = FoldedVolumes()
 
@@ -91,9 +92,9 @@ def fold_pool(folded: FoldedVolumes, node: Node, new: New) -> Node | None:
     """pool3d(x) -> pool of each frame, then along the depth"""
     op, (x,) = node.op, node.operands
     assert isinstance(op, MaxPool | AvgPool)
-    if node.dtype.kind != "f" or (x.shape[1] < LEAST_CHANNELS and x not in folded.frames):
+    if node.dtype.kind != "f" or x not in folded.frames:
         return None
-    frames = folded.of(x, new)
+    frames = folded.frames[x]
     depth, pad = (op.pad[0], op.pad[3]), (*op.pad[1:3], *op.pad[4:])
     is_mean = isinstance(op, AvgPool)
     counts = (op.count_pad,) if isinstance(op, AvgPool) else ()

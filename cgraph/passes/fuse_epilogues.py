@@ -12,7 +12,7 @@ from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, Tru
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
-from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS, has_few_products
 from cgraph.ops.physical.frames import FramesConv
 from cgraph.ops.physical.ports import RowSource
 from cgraph.ops.shape import BroadcastTo
@@ -93,6 +93,8 @@ def is_fusible(node: Node, least: int) -> bool:
     k, c = node.shape[1], node.operands[0].shape[1]
     if op.groups == k == c and node.shape[2] * node.shape[3] >= LEAST_PIXELS:
         least = min(least, LEAST_DEPTHWISE)
+    if isinstance(op, ConvTranspose) and has_few_products(op, k, node.operands[1].shape[2:]):
+        least = 1  # generic kernels multiply the zeros between pixels, too
     if node.dtype.kind != "f" or max(k, c) < least:
         return False
     packed = op.groups == 1 and k >= PACKED_CHANNELS and (c >= PACKED_CHANNELS or c <= PLAIN_CHANNELS)

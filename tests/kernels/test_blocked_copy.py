@@ -59,7 +59,7 @@ def test_short_rows_without_gaps_are_copied_as_one_and_others_row_by_row(shape, 
     np.testing.assert_array_equal(wide[:, :, 1:, 1:-1], x)
     assert (wide[:, :, 0] == 99).all() and (wide[..., [0, -1]] == 99).all()
     rows, columns = (whole.args[list(CONVERT).index(name)] for name in "hw")
-    assert (rows, columns) == ((1, h * w) if w < target.lanes else (h, w))
+    assert rows * columns == h * w and (rows < h or h == 1)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -72,6 +72,25 @@ def test_bytes_in_blocks_of_four(channels, columns, target):
     run_calls(to_blocked_calls(target_named(target), made, view_of(x)), target_named(target))
     np.testing.assert_array_equal(plain(made), x)
     assert_zero_frame(made)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("halo", [(0, 0, 0, 0), (2, 0, 1, 0)], ids=str)
+@pytest.mark.parametrize("h, w", [(12, 12), (7, 7), (3, 3), (2, 1), (1, 2), (40, 5), (13, 127), (36, 31)])
+def test_rows_that_are_adjacent_are_copied_together(h, w, halo, target):
+    """The same elements as of rows that are apart: of whole images and of parts of their channels and rows."""
+    target, x = target_named(target), images((2, 21, h + 1, w))
+    for part in (x[:, :, 1:], x[:, 2:20, :h], x[..., : w - 1 or 1][:, :, :h]):
+        for dtype in ("f4", "f8"):
+            made = empty_laned(part.shape, target.lanes_of(dtype), halo, dtype)
+            run_calls(to_blocked_calls(target, made, view_of(x_of := part.astype(dtype, order="K"))), target)
+            assert_zero_frame(made)
+            np.testing.assert_array_equal(plain(made), x_of)
+            wide = np.full((2, part.shape[1] + 2, h + 3, part.shape[3]), np.nan, dtype)
+            run_calls(to_plain_calls(target, view_of(wide[:, 1:-1, 2:-1]), made), target)
+            np.testing.assert_array_equal(wide[:, 1:-1, 2:-1], x_of)
+            wide[:, 1:-1, 2:-1] = np.nan
+            assert np.isnan(wide).all()
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv.clipped import TapBand, bands_of, clipped_time
+from cgraph.kernels.conv.clipped import CLIPPED, TapBand, bands_of, clipped_time, halo_read
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
@@ -26,10 +26,18 @@ def test_rows_that_meet_the_same_taps_are_a_band():
 
 def test_results_are_cut_where_padding_takes_most_products():
     layer = ConvShape(64, 14, 14, 64, AVX2, FAR)
-    assert round(clipped_time(layer), 6) == round(2 * (18 / 42) ** 2, 6)
+    assert round(clipped_time(layer), 6) == round(CLIPPED * (18 / 42) ** 2, 6)
     near = Window((3, 3), pad=(1, 1, 1, 1))
     others = replace(layer, window=near), replace(layer, groups=2), replace(layer, h=99, w=99)
     assert all(clipped_time(other) == 1 for other in others)
+
+
+def test_a_cut_layer_reads_a_halo_only_if_rows_or_columns_meet_no_tap():
+    layer = ConvShape(64, 14, 14, 64, AVX2, FAR)
+    assert halo_read(layer) == (12, 12, 12, 12)
+    assert halo_read(replace(layer, is_clipped=True)) == (0, 0, 0, 0)
+    columns = replace(FAR, pad=(12, 26, 12, 12))
+    assert halo_read(replace(layer, window=columns, is_clipped=True)) == columns.halo(14, 14)
 
 
 # n, c, h, w, k, window, groups
@@ -46,4 +54,5 @@ CASES = {
 def test_a_clipped_convolution_is_what_numpy_computes(case, target):
     options = {"out_halo": (1, 0, 2, 1), "is_clipped": True}
     check(np.random.default_rng(1), case, target_named(target), **options)
+    check(np.random.default_rng(1), case, target_named(target), reads_halo=False, **options)
     check(np.random.default_rng(1), case, target_named(target), is_mixed=True, **options)

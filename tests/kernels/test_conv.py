@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, clip, leaky
 from cgraph.kernels.conv import emit
 from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
+from cgraph.kernels.conv.clipped import halo_read
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.interpret.atomics import call
 from cgraph.kernels.kernel import Pointer
@@ -65,14 +66,14 @@ def draw_conv(rng, case, target, dtype="f4", is_plain=False):
 
 def check(
     rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0,
-    run=run_calls, **fields,
+    run=run_calls, reads_halo=True, **fields,
 ):  # fmt: skip
     shape, x, filters, bias = draw_conv(rng, case, target, dtype, is_plain)
     shape = replace(shape, **fields)
     n, window = x.shape[0], shape.window
     want = conv64(x, filters, window, shape.groups) + bias[:, None, None]
     residual = rng.standard_normal(want.shape).astype(dtype)
-    halo = tuple(v + wide for v in window.halo(*x.shape[2:]))
+    halo = tuple(v + wide for v in (window.halo(*x.shape[2:]) if reads_halo else halo_read(shape)))
     source = view_of(x) if is_plain else laned(x, shape.lanes, halo)
     out = empty_laned((n, shape.k, *shape.result), shape.lanes, out_halo, dtype)
     packed = pack_conv(shape, filters)

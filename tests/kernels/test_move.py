@@ -47,6 +47,29 @@ def test_a_transpose_is_numpys(shape, axes, dtype, target, order):
         np.testing.assert_array_equal(out, seen)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+@pytest.mark.parametrize("runs", [2, 3, 4, 5])
+def test_a_few_runs_alternate_and_are_taken_apart(runs, dtype, target, order):
+    """Rows around the length of a vector, in parts of larger arrays, some of which run backwards."""
+    target = target_named(target)
+    x = np.random.default_rng(SEED).integers(0, 100, (3, 2, runs, 70)).astype(dtype)
+    for columns in (1, 2, 15, 16, 17, 33, 70):
+        together = x[::-1, 1, :, 70 - columns :].transpose(0, 2, 1)
+        apart = np.ascontiguousarray(x.transpose(0, 1, 3, 2))[:, 0, :columns].transpose(0, 2, 1)
+        for seen in (together, apart, apart[:, ::-1], together[..., ::-1]):
+            wide = np.full((seen.shape[0] + 2, *seen.shape[1:]), 101, dtype)
+            base = seen.base if seen.base is not None else seen
+            while base.base is not None:
+                base = base.base
+            offset = seen.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+            view = View(Pointer(base, offset), seen.shape, seen.strides, dtype)
+            run_calls(copy_calls(target, view_of(wide[1:-1]), view), target, order)
+            np.testing.assert_array_equal(wide[1:-1], seen)
+            assert (wide[0] == 101).all() and (wide[-1] == 101).all()
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("start", [0, 1, 4, 7])
 def test_results_larger_than_the_cache_are_written_past_it(start, target, monkeypatch):

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
+from cgraph.ir.spec import Spec
+from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls, volume_pool_calls
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.window import Window
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.pool import MaxPool
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -26,6 +29,14 @@ CASES = {
     "2x3, other moves across than down": (1, 19, 11, 15, Window((2, 3), (3, 1), (0, 1, 1, 2), (3, 2)), (0, 0)),
     "3x3, side by side": (1, 9, 7, 30, Window((3, 3), (1, 1), (1, 1, 1, 1)), (0, 0)),
     "5x3, side by side, few columns": (1, 3, 9, 7, Window((5, 3), (2, 1), (1, 1, 1, 1)), (0, 0)),
+    "3x3, long rows, stride 2": (1, 2, 9, 83, Window((3, 3), (2, 2), (1, 1, 1, 1)), (0, 0)),
+    "3x4, stride 3, ceil mode": (1, 2, 9, 97, Window((3, 4), (2, 3), (1, 2, 1, 0)), (0, 1)),
+    "4x2, stride 4": (1, 3, 8, 67, Window((4, 2), (4, 4)), (0, 0)),
+    "3x3, stride 5": (1, 3, 8, 60, Window((3, 3), (1, 5), (1, 0, 1, 2)), (0, 0)),
+    "3x5, dilated, several tiles of columns": (1, 1, 4, 1500, Window((3, 5), (1, 1), (0, 6, 1, 6), (1, 3)), (0, 0)),
+    "2x3, several tiles, stride 2": (1, 1, 5, 2600, Window((4, 3), (2, 2), (1, 1, 1, 1)), (0, 0)),
+    "a row longer than all stacks": (1, 1, 4, 2100, Window((3, 2), (1, 1), (0, 0, 0, 0), (1, 1100)), (0, 0)),
+    "whole rows": (1, 3, 6, 21, Window((5, 21)), (0, 0)),
     "one row": (1, 3, 1, 30, Window((1, 5), (1, 3), (0, 2, 0, 2)), (0, 0)),
 }
 
@@ -137,6 +148,49 @@ def test_pool_does_not_depend_on_the_order_of_tasks(order):
     want = seen(x, window, size, -np.inf).max(-1)
     for got in both_layouts(lambda out, x: max_pool_calls(HERE, out, x, window), x, size, order=order):
         np.testing.assert_array_equal(got, want)
+
+
+VOLUMES = {
+    "2x2x2, stride 2": ((2, 3, 4, 6, 34), (2, 2, 2), (2, 2, 2), (0,) * 6, (1, 1, 1)),
+    "3x3x3, padded": ((1, 2, 4, 5, 37), (3, 3, 3), (1, 1, 1), (1,) * 6, (1, 1, 1)),
+    "1x2x2": ((1, 3, 3, 6, 20), (1, 2, 2), (1, 2, 2), (0,) * 6, (1, 1, 1)),
+    "3x1x1, few columns": ((1, 3, 7, 2, 3), (3, 1, 1), (2, 1, 1), (1, 0, 0, 1, 0, 0), (1, 1, 1)),
+    "2x3x4, dilated, other moves": ((2, 1, 9, 11, 40), (2, 3, 4), (3, 2, 1), (1, 2, 3, 0, 1, 3), (2, 3, 1)),
+    "whole volumes": ((2, 5, 2, 7, 7), (2, 7, 7), (1, 1, 1), (0,) * 6, (1, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind, padded", [("max", False), ("mean", False), ("mean", True)])
+@pytest.mark.parametrize("shape, window, stride, pad, dilation", VOLUMES.values(), ids=VOLUMES.keys())
+def test_volumes_are_what_the_reference_computes_in_any_order_of_memory(
+    shape, window, stride, pad, dilation, kind, padded, order
+):
+    op = MaxPool if kind == "max" else AvgPool
+    op = op(window, stride, pad, dilation, False, *([padded] if kind == "mean" else []))
+    x = np.random.default_rng(3).standard_normal(shape).astype("f4") - 3
+    want, found = op.meaning(x), []
+    for images in (x, np.ascontiguousarray(x[..., ::-1])[..., ::-1], np.asfortranarray(x)):
+        for target in TARGETS:
+            out = np.full(want.shape, np.nan, "f4")
+            windows = op.volume_windows(Spec(shape, x.dtype))
+            calls = volume_pool_calls(HERE, view_of(out), view_of(images), windows, kind, padded).calls
+            run_calls(calls, target_named(target), order)
+            found.append(out)
+    assert_near(found[0], want, "float32 sums")
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+def test_a_nan_of_a_volume_wins_in_each_window_that_contains_it():
+    op = MaxPool((3, 2, 3), (2, 1, 2), (1, 0, 1, 1, 1, 1), (1, 1, 1), True)
+    x = np.random.default_rng(4).standard_normal((1, 2, 5, 6, 41)).astype("f4")
+    x[0, 1, 2, 3, [0, 20, 40]] = np.nan
+    out = np.zeros(op.meaning(x).shape, "f4")
+    windows = op.volume_windows(Spec(x.shape, x.dtype))
+    run_calls(volume_pool_calls(HERE, view_of(out), view_of(x), windows, "max", False).calls)
+    np.testing.assert_array_equal(out, op.meaning(x))
+    assert np.isnan(out).any()
 
 
 def test_pool_refuses_a_change_of_layout():

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
+from cgraph.kernels.sort.signature import FEW
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import filled, strided
@@ -106,6 +107,32 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
     np.testing.assert_array_equal(places, all_places)
     assert values.tobytes() == np.ascontiguousarray(all_values).tobytes()
     assert room < more / 6
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
+def test_the_first_few_are_those_of_a_whole_sort_in_rows_of_any_order(dtype, descending, target):
+    """On both sides of the most items that are inserted one by one, and of whole vectors; contiguous or not."""
+    rng = np.random.default_rng(9)
+    for n, most in ((1, 1), (8, 2), (19, 16), (31, 30), (70, FEW), (70, FEW + 1), (200, 7)):
+        rows = [
+            rng.normal(0, 40, n).astype(dtype),
+            numbers((n,), dtype),
+            np.zeros(n, dtype),
+            np.sort(numbers((n,), dtype)),
+        ]
+        x = np.stack([*rows, rows[-1][::-1], np.sort(rows[0]), np.sort(rows[0])[::-1]])
+        keys = np.nan_to_num(x, nan=np.inf, posinf=1e30, neginf=-1e30) if dtype[0] == "f" else x.astype("i8")
+        keys = np.where(np.isnan(x), np.inf, -keys) if descending else keys
+        want = np.argsort(keys, 1, kind="stable")[:, :most]
+        for rows_of in (x, np.asfortranarray(x), np.ascontiguousarray(x[:, ::-1])[:, ::-1]):
+            values, places = filled(x[:, :most]), np.full((len(x), most), -1)
+            room = sort_nbytes(target_named(target), x.shape, 1, dtype, "i8", most)
+            views = view_of(values), view_of(places), view_of(rows_of), 1, scratch_for(room), descending
+            run_calls(sort_calls(target_named(target), *views), target_named(target))
+            np.testing.assert_array_equal(places, want)
+            assert values.tobytes() == np.take_along_axis(x, want, 1).tobytes()
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -82,7 +82,6 @@ UNREAD = {
         cgraph/formats/onnx/operators/open_resize.py: clip_to_axis: c
         cgraph/formats/onnx/operators/resize.py: resize_image: region
         cgraph/formats/onnx/operators/sequences.py: sequence_empty: c
-        cgraph/kernels/blocked_copy/emit.py: to_plain: dtype
         cgraph/kernels/boxes/gpu_emit.py: suppress: lanes
         cgraph/kernels/conv8/halves_emit.py: half_of: k
         cgraph/kernels/gemm/pack_emit.py: copy_lines: k

@@ -23,6 +23,7 @@ from tests.ops.cases import CASES
 from tests.support.kernels import TARGETS
 
 NO_ACCESS = 0  # PROT_NONE of Linux and macOS
+POOLS = [(columns, stride, taps) for columns in (5, 33, 61, 130) for stride in (1, 2, 3, 4) for taps in (1, 3)]
 PRODUCTS = [(m, k, n) for m in (1, 2, 3, 4, 5, 7, 12, 13, 23) for k in (1, 3, 8, 33) for n in (1, 7, 16, 40)]
 
 
@@ -98,6 +99,12 @@ def run_cases(target: str) -> None:
         given = {Var(d.shape, d.dtype, f"x{i}"): d.array(rng) for i, d in enumerate(case.draws)}
         made = case.build(*given)
         run_between_pages([made] if isinstance(made, Node) else list(made), given, target)
+    for columns, stride, taps in POOLS:
+        tell(f"pools of {columns} columns with {taps} taps and a stride of {stride}")
+        image, volume = Var((2, 5, columns), "float32", "image"), Var((2, 3, 3, columns), "float32", "volume")
+        given = {x: np.random.default_rng(columns).standard_normal(x.shape, "float32") for x in (image, volume)}
+        flat = cg.max_pool2d(image[None], (taps, taps), (1, stride))
+        run_between_pages([flat, cg.avg_pool3d(volume[None], (1, taps, taps), (1, 1, stride))], given, target)
     for m, k, n in PRODUCTS:
         tell(f"a product of {m} x {k} and {k} x {n}")
         rng = np.random.default_rng(m * k * n)

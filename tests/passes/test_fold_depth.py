@@ -27,6 +27,11 @@ def filters(*shape, dtype="float32"):
     return cg.Const(RNG.normal(size=shape).astype(dtype))
 
 
+def frames(x):
+    """Volumes that become frames, since a convolution of windows of one element computes them."""
+    return cg.conv3d(x, filters(x.shape[1], x.shape[1], 1, 1, 1))
+
+
 def kinds(node):
     return {type(n.op) for n in post_order(fold_depth((node,)))}
 
@@ -50,7 +55,7 @@ def test_groups_and_dilation_become_a_convolution_for_each_depth(groups, dilatio
     "ceil, window, stride", [*product([False, True], [(2, 3, 3), 3, (1, 2, 2), (3, 1, 1)], [1, 2])]
 )
 def test_pools_keep_their_values(ceil, window, stride):
-    x = volume(shape=(6, 7, 5))
+    x = frames(volume(shape=(6, 7, 5)))
     assert_same_values(fold_depth, cg.max_pool3d(x, window, stride, ceil=ceil))
     for count_pad in (False, True):
         node = cg.avg_pool3d(x, window, stride, ceil=ceil, count_pad=count_pad)
@@ -59,7 +64,7 @@ def test_pools_keep_their_values(ceil, window, stride):
 
 
 def test_padded_and_dilated_pools_keep_their_values():
-    x = volume()
+    x = frames(volume())
     assert_same_values(fold_depth, cg.max_pool3d(x, 3, 2, 1), cg.max_pool3d(x, 2, 1, 1, 2))
     assert_same_values(fold_depth, cg.avg_pool3d(x, 3, 2, 1), cg.avg_pool3d(x, 3, 1, 1, count_pad=True))
 
@@ -105,8 +110,10 @@ def test_what_gains_nothing_is_left():
     x, f = volume(), cg.Var((4, 5, 3, 3, 3), name="f")
     assert_left(fold_depth, cg.conv3d(x, f))
     assert_left(fold_depth, cg.conv3d(volume(c=2), filters(3, 2, 3, 3, 3)))
-    assert_left(fold_depth, cg.max_pool3d(volume(c=2), 2))
+    assert_left(fold_depth, cg.max_pool3d(volume(c=2), 2), cg.avg_pool3d(x, 2))
     assert_left(fold_depth, cg.max_pool3d(volume(dtype="int32"), 2))
+    pooled_first = cg.conv3d(cg.max_pool3d(x, 2), filters(4, 5, 2, 2, 2))
+    assert PoolFrames not in kinds(pooled_first) and FramesConv in kinds(pooled_first)
     assert_left(fold_depth, cg.relu(x), cg.max_pool2d(cg.Var((2, 5, 6, 7)), 2))
 
 

@@ -10,14 +10,19 @@ from cgraph.kernels.target import Target
 from cgraph.kernels.views.blocked_views import BlockedView, require_whole_blocks
 from cgraph.kernels.views.kernel_calls import chunk_of
 from cgraph.kernels.views.row_bands import band_of, banded_tasks
+from cgraph.record import replace
+
+LONG_ROW = 128  # pixels, from which on rows are not joined
 
 
 def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
     """Copy plain images ``[n, c, h, w]`` to the interior of `out`; any strides, but contiguous pixels."""
     require_whole_blocks(out)
-    steps = plain_steps(x, (out.n, out.c, out.h, out.w))
     if target.has_blocks and out.lanes == 1:
+        plain_steps(x, (out.n, out.c, out.h, out.w))
         return copy_calls(target, pixels(out), x)
+    out, x = with_long_rows(out, x)
+    steps = plain_steps(x, (out.n, out.c, out.h, out.w))
     sides = {
         "x": x.at, **dict(zip(("x_image", "x_plane", "x_row"), steps)),
         "out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row,
@@ -28,14 +33,36 @@ def to_blocked_calls(target: Target, out: BlockedView, x: View) -> list[Call]:
 def to_plain_calls(target: Target, out: View, x: BlockedView) -> list[Call]:
     """Copy a channel-blocked value to `out`, a view ``[n, c, h, w]`` with contiguous pixels."""
     require_whole_blocks(x)
-    steps = plain_steps(out, (x.n, x.c, x.h, x.w))
     if target.has_blocks and x.lanes == 1:
+        plain_steps(out, (x.n, x.c, x.h, x.w))
         return copy_calls(target, out, pixels(x))
+    x, out = with_long_rows(x, out)
+    steps = plain_steps(out, (x.n, x.c, x.h, x.w))
     sides = {
         "x": x.origin, "x_image": x.image, "x_plane": x.plane, "x_row": x.row,
         "out": out.at, **dict(zip(("o_image", "o_plane", "o_row"), steps)),
     }  # fmt: skip
     return [row_call(TO_PLAIN, x, sides)]
+
+
+def with_long_rows(blocked: BlockedView, plain: View) -> tuple[BlockedView, View]:
+    """Return both values with several rows of pixels as one, if rows are adjacent in both.
+
+    Squares of pixels and channels are copied, and the last one of a row overlaps its neighbour: short rows copy most
+    pixels twice.
+    """
+    h, w = blocked.h, blocked.w
+    adjacent = (
+        not blocked.has_halo
+        and blocked.row == w * blocked.lanes
+        and plain.strides[2:] == (w * plain.itemsize, plain.itemsize)
+    )
+    if h < 2 or w >= LONG_ROW or not adjacent or plain.shape[2:] != (h, w):
+        return blocked, plain
+    rows = next(n for n in range(1, h + 1) if h % n == 0 and (n * w >= LONG_ROW or n == h))
+    steps, size = (blocked.image, blocked.plane, rows * blocked.row), plain.itemsize
+    shape, strides = (*plain.shape[:2], h // rows, rows * w), (*plain.strides[:2], rows * w * size, size)
+    return replace(blocked, h=h // rows, w=rows * w, steps=steps), replace(plain, shape=shape, strides=strides)
 
 
 def pixels(x: BlockedView) -> View:
@@ -54,16 +81,11 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def row_call(family: Signature, x: BlockedView, sides: Mapping[str, object]) -> Call:
-    """Return a call over the rows of `x` in either direction; `sides`: addresses and steps of both.
-
-    Rows of fewer pixels than lanes are copied as one row if they are contiguous on both sides: short rows are slow.
-    """
-    is_one_row = x.w < x.lanes and {sides["x_row"], sides["o_row"]} == {x.w, x.w * x.lanes}
-    h, w = (1, x.h * x.w) if is_one_row else (x.h, x.w)
-    band = band_of(h, w)
-    tasks = banded_tasks(x.n, x.blocks, h, band)
-    chunk = chunk_of(tasks, w * x.lanes * 0.4)
-    return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=h, w=w, blocks=x.blocks, band=band, **sides)
+    """Return a call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
+    band = band_of(x.h, x.w)
+    tasks = banded_tasks(x.n, x.blocks, x.h, band)
+    chunk = chunk_of(tasks, x.w * x.lanes * 0.4)
+    return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
 
 
 def fill_halo_calls(x: BlockedView) -> list[Call]:

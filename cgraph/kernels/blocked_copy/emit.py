@@ -10,6 +10,7 @@ from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, mask
 from cgraph.kernels.llvm.values import Ptr, Val
 
 WORD = 4  # bytes
+FEW = 2  # pixels of a row, up to which no square is transposed
 
 
 @final
@@ -30,6 +31,13 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
             for j, pixel in enumerate(transpose(k, rows)):
                 out.store(k.select(used, pixel, zero), (column + j) * lanes)
 
+        def part(count: Val) -> None:
+            pixels = first_lanes(k, count, lanes)
+            rows = [masked_load(k, x + channel * a.x_plane, pixels) for channel in inside]
+            for j, pixel in enumerate(transpose(k, rows)):
+                with k.if_(count > j):
+                    out.store(k.select(used, pixel, zero), j * lanes)
+
         def single(column: Val) -> None:
             with k.loop(0, lanes) as i:
                 channel = block * lanes + i
@@ -45,13 +53,13 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
             out.as_dtype("u4").store(reduce(operator.or_, [y << 8 * i for i, y in enumerate(used)]), column, align=1)
 
         if (dtype, lanes) != ("u1", WORD) or k.target.lanes <= lanes:
-            in_squares(k, a.w, lanes, square, single)
+            in_squares(k, a.w, dtype, lanes, square, part, single)
             return
         with k.if_else(a.w >= k.target.lanes) as (wide, narrow):
             with wide:
-                in_squares(k, a.w, k.target.lanes, words, single)
+                in_squares(k, a.w, dtype, k.target.lanes, words, part, single)
             with narrow:
-                in_squares(k, a.w, lanes, square, single)
+                in_squares(k, a.w, dtype, lanes, square, part, single)
 
 
 @final
@@ -69,20 +77,39 @@ def to_plain(k: Builder, dtype: str, lanes: int) -> None:
                 with k.if_(count > i):
                     (out + (block * lanes + i) * a.o_plane).store(channel, column)
 
+        def part(columns: Val) -> None:
+            inside = first_lanes(k, columns, lanes)
+            pixels = [x.load(k.smaller(columns - 1, j) * lanes, lanes) for j in range(lanes)]
+            for i, channel in enumerate(transpose(k, pixels)):
+                with k.if_(count > i):
+                    masked_store(k, out + (block * lanes + i) * a.o_plane, channel, inside)
+
         def single(column: Val) -> None:
             with k.loop(0, count) as i:
                 (out + (block * lanes + i) * a.o_plane).store(x.load(column * lanes + i), column)
 
-        in_squares(k, a.w, lanes, square, single)
+        in_squares(k, a.w, dtype, lanes, square, part, single)
 
 
-def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
-    """Emit squares of `lanes` pixels; the last one overlaps its neighbour. Narrower rows are copied pixel by pixel."""
+def in_squares(k: Builder, count: Val, dtype: str, lanes: int, square, part, single) -> None:
+    """Emit squares of `lanes` pixels; the last one overlaps its neighbour.
+
+    Of narrower rows, several pixels of floats are a part of a square; one or two pixels, and those of other dtypes, are
+    copied one by one.
+    """
     with k.if_else(count >= lanes) as (wide, narrow):
         with wide, k.loop(0, count, lanes) as column:
             square(k.smaller(column, count - lanes))
-        with narrow, k.loop(0, count) as column:
-            single(column)
+        with narrow:
+            if dtype not in ("f4", "f8"):
+                with k.loop(0, count) as column:
+                    single(column)
+                return
+            with k.if_else(count > FEW) as (several, few):
+                with several:
+                    part(count)
+                with few, k.loop(0, count) as column:
+                    single(column)
 
 
 @final

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.conv.addresses import Direct, Grid, PixelPlace, PixelSource
-from cgraph.kernels.conv.clipped import clipped_parts
+from cgraph.kernels.conv.clipped import clipped_parts, halo_read
 from cgraph.kernels.conv.clipped_signature import TILE as CLIPPED
 from cgraph.kernels.conv.epilogue import NO_EPILOGUE, Epilogue
 from cgraph.kernels.conv.lanes_calls import lane_sum_calls
@@ -117,8 +117,8 @@ def blocked_source(shape: ConvShape, x: BlockedView) -> PixelSource:
     window = shape.window
     if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.source_lanes:
         raise ValueError(f"images [{x.c}, {x.h}, {x.w}] are not those of {shape}")
-    if not x.covers(window.halo(x.h, x.w)):
-        raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
+    if not x.covers(halo_read(shape)):
+        raise ValueError(f"a halo of {x.halo} is narrower than {halo_read(shape)}, which the filter reads")
     down, across = window.dilation
     c, r, s = np.array(shape.steps).T
     offsets = c // x.lanes * x.plane + c % x.lanes + r * down * x.row + s * across * x.lanes

@@ -16,8 +16,8 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import table
 from cgraph.record import Record, replace
 
-CLIPPED = 2  # time of a product that remains: rectangles are small, and weights do not follow one another
-LEAST_COLUMNS = 3  # mean columns of a rectangle: fewer pixels load each weight for too few products
+CLIPPED = 1.4  # time of a product that remains: rectangles are small, and weights do not follow one another
+MOST_TIME = 0.9  # of the whole layer, up to which it is cut
 
 
 class TapBand(Record):
@@ -45,6 +45,20 @@ def bands_of(shape: ConvShape, axis: int) -> list[TapBand]:
     return bands
 
 
+def halo_read(shape: ConvShape) -> tuple[int, int, int, int]:
+    """Return the halo that a layer reads: none if it is cut and a tap meets each row and each column."""
+    every = shape.is_clipped and all(meets_taps(shape, axis) for axis in (0, 1))
+    return (0, 0, 0, 0) if every else shape.window.halo(shape.h, shape.w)
+
+
+def meets_taps(shape: ConvShape, axis: int) -> bool:
+    """Return True if a tap of each window is inside the images."""
+    window, size = shape.window, (shape.h, shape.w)[axis]
+    starts = np.arange(shape.result[axis]) * window.stride[axis] - window.pad[axis]
+    places = starts[:, None] + np.arange(window.kernel[axis]) * window.dilation[axis]
+    return bool(((places >= 0) & (places < size)).any(1).all())
+
+
 def clipped_time(shape: ConvShape) -> float:
     """Return the time of the layer, cut, over that of the whole layer; 1 if it is not cut.
 
@@ -55,11 +69,9 @@ def clipped_time(shape: ConvShape) -> float:
     if max(shape.window.dilation) == 1:
         return 1.0
     rows, columns = bands_of(shape, 0), bands_of(shape, 1)
-    if shape.result[1] < LEAST_COLUMNS * len(columns):
-        return 1.0
     products = prod(sum(band.count * (band.high - band.low) for band in bands) for bands in (rows, columns))
-    share = products / (prod(shape.result) * shape.window.taps)
-    return min(CLIPPED * share, 1.0)
+    time = CLIPPED * products / (prod(shape.result) * shape.window.taps)
+    return time if time <= MOST_TIME else 1.0
 
 
 def clipped_parts(conv: Direct) -> Iterator[Direct]:

@@ -1,7 +1,8 @@
 """Calls that copy and fill arrays of any strides.
 
 Axes are put in the memory order of `out` and merged. Then either items are contiguous in both arrays
-(runs), or `x` repeats one item (fill), runs backwards, or is contiguous along another axis (transpose in registers).
+(runs), or `x` repeats one item (fill), runs backwards, or is contiguous along another axis (transpose in registers), or
+items of a few runs alternate in one array (zips and unzips).
 All other copies go item by item, in blocks whose cache lines stay in the L1 cache.
 """
 
@@ -11,7 +12,7 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.kernel import Call, Param, Pointer, View
-from cgraph.kernels.move.signature import BACKWARD, FILLS, OVERLAPPING, RUNS, STRIDED, TILES
+from cgraph.kernels.move.signature import BACKWARD, FILLS, OVERLAPPING, RUNS, STRIDED, TILES, UNZIPS, ZIPS
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import ascending, axis_table, broadcast, merge_axes, outer_table, permute_axes
@@ -26,6 +27,9 @@ STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache
 TILE_BYTES = 512  # along each side of a block of a transpose
 STRIDED_BLOCK = 1024  # items; this many lines of either side stay in the first cache
 ITEM_SIZES = (1, 2, 4, 8)
+LEAST_SQUARE = 4  # items
+MOST_RUNS = 7  # that alternate, with as many shuffles for each vector; squares are faster for more
+MOST_ALTERNATING_LANES = 16
 
 
 def copy_calls(target: Target, out: View, x: View) -> list[Call]:
@@ -51,10 +55,9 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
         if step in (itemsize, 0):
             family = RUNS if step else FILLS
             return [run_call(family, (itemsize, streams(out)), {"out": out, "x": x}, each, each)]
-        lanes = tile_lanes(itemsize, target)
-        axis = transposed_axis(out, x, lanes)
-        if axis is not None:
-            return [tile_call(out, x, axis, lanes)]
+        squares = alternating(target, out, x) or tile_calls(target, out, x)
+        if squares:
+            return squares
         if step == -itemsize:
             return [run_call(BACKWARD, (itemsize,), {"out": out, "x": x}, each, each)]
     out, x = longest_last(out, x)
@@ -144,6 +147,29 @@ def longest_last(out: View, x: View) -> tuple[View, View]:
     return permute_axes((out, x), [*(a for a in range(len(shape)) if a != longest), longest])  # type: ignore[return-value]
 
 
+def alternating(target: Target, out: View, x: View) -> list[Call]:
+    """Return a call that copies a few runs whose items alternate in one of the arrays; none for other views.
+
+    `out` is contiguous along its last axis.
+    """
+    size, columns = out.itemsize, len(out.shape) - 1
+    lanes, each = min(target.lanes_of(f"u{size}"), MOST_ALTERNATING_LANES), TASK_BYTES // size
+    count = out.shape[-1]
+    if 2 <= count <= MOST_RUNS and out.strides[-2] == count * size and x.strides[-2] == size:
+        apart, views = x.strides[-1], [without_axis(v, columns) for v in (out, x)]
+        return [run_call(ZIPS, (size, count, lanes), dict(zip(("out", "x"), views)), each, each, apart=apart)]
+    for axis, count in enumerate(out.shape[:-1]):
+        if 2 <= count <= MOST_RUNS and x.strides[axis] == size and x.strides[-1] == count * size:
+            apart, views = out.strides[axis], [without_axis(v, axis) for v in (out, x)]
+            return [run_call(UNZIPS, (size, count, lanes), dict(zip(("out", "x"), views)), each, each, apart=apart)]
+    return []
+
+
+def without_axis(x: View, axis: int) -> View:
+    """Return the view of the first elements along an axis."""
+    return replace(x, shape=x.shape[:axis] + x.shape[axis + 1 :], strides=x.strides[:axis] + x.strides[axis + 1 :])
+
+
 def streams(out: View) -> bool:
     return out.size * out.itemsize >= STREAM_BYTES and out.shape[-1] * out.itemsize >= 4096
 
@@ -183,9 +209,15 @@ def cut_axis(count: int, limit: int) -> tuple[int, int]:
     return -(-count // blocks) if blocks == 1 else count // blocks, blocks
 
 
-def tile_lanes(itemsize: int, target: Target) -> int:
-    """Return the side of a square that is transposed in registers: at most half of the registers."""
-    return min(target.lanes_of(f"u{itemsize}"), target.registers // 2)
+def tile_calls(target: Target, out: View, x: View) -> list[Call]:
+    """Return a call that transposes squares in registers, as large as fit into half of them; none if no square fits."""
+    lanes = min(target.lanes_of(f"u{out.itemsize}"), target.registers // 2)
+    while lanes >= LEAST_SQUARE:
+        axis = transposed_axis(out, x, lanes)
+        if axis is not None:
+            return [tile_call(out, x, axis, lanes)]
+        lanes //= 2
+    return []
 
 
 def transposed_axis(out: View, x: View, lanes: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Copies of arrays with any strides: contiguous runs, fills, strided runs, and transposes in registers.
+"""Copies of arrays with any strides: contiguous, strided and alternating runs, fills, and transposes in registers.
 
 Only the size of an item matters, not its dtype. Kernels with the param ``stream`` write past the cache, for results
 larger than it.
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.flow import transpose
+from cgraph.kernels.llvm.flow import shuffle, transpose
 from cgraph.kernels.llvm.instructions import call_void
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.walk.emit import walk
@@ -119,6 +119,61 @@ def strided(k: Builder, itemsize: int):
         k.tail_loop(run.count, UNROLL, step)
 
     each_run(k, ("out", "x"), body)
+
+
+def zips(k: Builder, itemsize: int, count: int, lanes: int):
+    """Copy `count` contiguous runs so that their items alternate in `out`. Task: some rows, one block of columns."""
+    dtype = f"u{itemsize}"
+
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
+        out, x = run.items(0, dtype), run.items(1, dtype)
+
+        def step(i: Val, n: int) -> None:
+            vectors = [x.plus_bytes(a.apart * r).load(i, n, align=1) for r in range(count)]
+            for r in range(count):
+                places = [divmod(r * n + j, count) for j in range(n)]
+                out.store(pick(k, vectors, places) if n else vectors[r], i * count + r * (n or 1), align=1)
+
+        overlapped(k, run.count, lanes, step)
+
+    each_run(k, ("out", "x"), body)
+
+
+def unzips(k: Builder, itemsize: int, count: int, lanes: int):
+    """Copy `count` runs whose items alternate in `x`, each to contiguous items. Task: as `zips`."""
+    dtype = f"u{itemsize}"
+
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
+        out, x = run.items(0, dtype), run.items(1, dtype)
+
+        def step(i: Val, n: int) -> None:
+            vectors = [x.load(i * count + r * (n or 1), n, align=1) for r in range(count)]
+            for r in range(count):
+                places = [divmod(r + j * count, n)[::-1] for j in range(n)]
+                out.plus_bytes(a.apart * r).store(pick(k, vectors, places) if n else vectors[r], i, align=1)
+
+        overlapped(k, run.count, lanes, step)
+
+    each_run(k, ("out", "x"), body)
+
+
+def pick(k: Builder, vectors: list[Val], places: list[tuple[int, int]]) -> Val:
+    """Return the vector of the lanes at (lane, vector)."""
+    lanes, value = len(places), vectors[0]
+    first = [lane if i == 0 else 0 for lane, i in places]
+    for r, vector in enumerate(vectors[1:], 1):
+        others = first if r == 1 else range(lanes)
+        value = shuffle(k, value, vector, [lanes + lane if i == r else old for (lane, i), old in zip(places, others)])
+    return value
+
+
+def overlapped(k: Builder, count: Val, lanes: int, step: Callable[[Val, int], None]) -> None:
+    """Emit ``step(i, lanes)`` over `count` items, the last one over items of its neighbour; fewer items one by one."""
+    whole = k.select(count < lanes, 0, count)
+    with k.loop(0, whole, lanes) as i:
+        step(k.smaller(i, count - lanes), lanes)
+    with k.loop(whole, count) as i:
+        step(i, 0)
 
 
 def tiles(k: Builder, itemsize: int, lanes: int):

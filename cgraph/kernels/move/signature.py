@@ -8,6 +8,10 @@ FILLS = run("move.fills", ("itemsize", "stream"), ("out", "x"))
 BACKWARD = run("move.backward", ("itemsize",), ("out", "x"))
 STRIDED = run("move.strided", ("itemsize",), ("out", "x"))
 
+# `count` runs that alternate item by item, in `out` (zips) or in `x` (unzips); bytes from one run to the next
+ZIPS = run("move.zips", ("itemsize", "count", "lanes"), ("out", "x"), apart="i8")
+UNZIPS = run("move.unzips", ("itemsize", "count", "lanes"), ("out", "x"), apart="i8")
+
 # contiguous bytes, which may overlap; one task
 OVERLAPPING = Signature("move.overlapping", (), {"out": "u1*", "x": "u1*", "nbytes": "i8"})
 

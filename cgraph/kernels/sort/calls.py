@@ -7,7 +7,7 @@ from math import prod
 
 from cgraph.kernels.kernel import Call, Param, View, contiguous, scratch_pointer, split_scratch
 from cgraph.kernels.move.calls import copy_calls, fill_calls, memory_order, run_call
-from cgraph.kernels.sort.signature import DISTINCT, LEADING_ROWS, ROWS, SEARCH
+from cgraph.kernels.sort.signature import DISTINCT, FEW, FEW_ROWS, LEADING_ROWS, ROWS, SEARCH
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import without
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -55,10 +55,12 @@ def sort_calls(
         return blocks
     views = [replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps)]
     family_params: tuple[Param, ...] = (params[0], *params[2:]) if few else params
-    each = rows_of_group(prod(views[0].shape[:-1]), n)
+    each, arrays = rows_of_group(prod(views[0].shape[:-1]), n), dict(zip(("values", "places", "x"), views))
+    if inserts(index, most):
+        return [run_call(FEW_ROWS, family_params, arrays, n, each * n, most=most)]
     nbytes = sort_nbytes(target, x.shape, axis, x.dtype, index, most)
     call = run_call(
-        LEADING_ROWS if few else ROWS, family_params, dict(zip(("values", "places", "x"), views)), n, each * n,
+        LEADING_ROWS if few else ROWS, family_params, arrays, n, each * n,
         most=most, scratch=scratch_pointer(workspace, nbytes),
         group_bytes=group_bytes(most if few else n, x.itemsize, index),
     )  # fmt: skip
@@ -77,13 +79,19 @@ def sort_nbytes(
     n = shape[axis]
     rows = prod(shape) // n if n else 0
     some = most if most is not None and selects(index, most, n) else n
-    nbytes = -(-rows // rows_of_group(rows, n)) * group_bytes(some, int(dtype[1:]), index) if rows else 0
+    groups = 0 if inserts(index, some) or not rows else -(-rows // rows_of_group(rows, n))
+    nbytes = groups * group_bytes(some, int(dtype[1:]), index)
     return max(nbytes, gpu_sort.sort_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
+
+
+def inserts(index: str, most: int) -> bool:
+    """Return True if the first `most` items are so few that each is inserted among them, without a workspace."""
+    return index == "i8" and most <= FEW
 
 
 def selects(index: str, most: int, n: int) -> bool:
     """Return True if the first `most` of n items are few enough to be selected before they are sorted."""
-    return index == "i8" and most * LEADING_SHARE <= n
+    return inserts(index, most) or index == "i8" and most * LEADING_SHARE <= n
 
 
 def rows_of_group(rows: int, n: int) -> int:

@@ -11,7 +11,9 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm import ir
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
+from cgraph.kernels.llvm.vfloat import any_lane
 from cgraph.kernels.move.emit import RowSpan, each_run
+from cgraph.kernels.sort.signature import FEW
 from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion
@@ -116,6 +118,58 @@ def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
             if wants_values:
                 item = row.plus_bytes(place * a.x_step).as_dtype(dtype).load(align=1)
                 run.item(0, dtype, i).store(item, align=1)
+
+    each_run(k, ("values", "places", "x"), body)
+
+
+def few_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
+    """Write the first `most` of `n` items in sorted order, for `most` of at most `FEW`: indices and perhaps values.
+
+    The first items so far are sorted. An item that comes before the last of them is inserted, which few do: about
+    ``most * log(n / most)`` of a row in random order. Vectors of contiguous items without such a one are passed over.
+    Task: a group of rows.
+    """
+    keys, places, lanes = k.stack_ptr(f"u{dtype[1:]}", FEW), k.stack_ptr("i8", FEW), k.target.lanes_of(dtype)
+
+    def insert_item(item: Val, i: Val, free: Val) -> None:
+        to = k.slot(free)
+        with k.loop_while() as w:
+            w.until(to.value <= 0)
+            other = keys.load(to.value - 1)
+            w.until(other >= item)
+            keys.store(other, to.value)
+            places.store(places.load(to.value - 1), to.value)
+            to.value = to.value - 1
+        keys.store(item, to.value)
+        places.store(i, to.value)
+
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
+        row = run.items(2, "u1")
+
+        def item_at(i: Val) -> Val:
+            return row.plus_bytes(i * a.x_step).as_dtype(dtype).load(align=1)
+
+        with k.loop(0, a.most) as i:
+            insert_item(ordered_key(k, item_at(i), descending), i, i)
+
+        def offer(i: Val) -> None:
+            item = ordered_key(k, item_at(i), descending)
+            with k.if_(item > keys.load(a.most - 1), likely=False):
+                insert_item(item, i, a.most - 1)
+
+        whole = k.select(a.x_step == int(dtype[1:]), a.most + (a.columns - a.most) // lanes * lanes, a.most)
+        with k.loop(a.most, whole, lanes) as i:
+            some = ordered_key(k, row.as_dtype(dtype).load(i, lanes, align=1), descending)
+            earlier = some > k.splat(keys.load(a.most - 1), lanes)
+            with k.if_(any_lane(k, earlier), likely=False), k.loop(0, lanes) as j:
+                offer(i + j)
+        with k.loop(whole, a.columns) as i:
+            offer(i)
+        with k.loop(0, a.most) as i:
+            place = places.load(i)
+            run.item(1, "i8", i).store(place, align=1)
+            if wants_values:
+                run.item(0, dtype, i).store(item_at(place), align=1)
 
     each_run(k, ("values", "places", "x"), body)
 

@@ -1,5 +1,7 @@
 """Kernel geometry of a convolution node."""
 
+from math import prod
+
 from cgraph.dtypes.convert import code_of
 from cgraph.ir.graph import Node
 from cgraph.kernels.conv.transpose_calls import TransposedShape
@@ -16,6 +18,7 @@ from cgraph.ops.physical.integer import IntegerConv
 from cgraph.system.alignment import round_up
 
 PLAIN_CHANNELS = 4  # images of at most this many channels stay plain: most lanes of a block would be empty
+MOST_PRODUCTS = 16  # as many as numbers in a block of channels
 LEAST_FILTERS = 4  # with fewer, most lanes of a filter gradient would be empty
 
 
@@ -74,6 +77,11 @@ def window_of(node: Node) -> Window:
 def is_transposed(node: Node) -> bool:
     """Return True for a ConvEpilogue of a transposed convolution."""
     return isinstance(node.op, ConvEpilogue) and isinstance(node.op.conv, ConvTranspose)
+
+
+def has_few_products(conv: ConvTranspose, channels: int, window: tuple[int, ...]) -> bool:
+    """Return True if the products for a pixel of the result, of all channels, are at most `MOST_PRODUCTS`."""
+    return channels * prod(window) <= MOST_PRODUCTS * prod(conv.stride)
 
 
 def epilogue_halo(node: Node, target: Target) -> Halo:
