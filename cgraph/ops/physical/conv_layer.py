@@ -60,7 +60,7 @@ def transposed_of(node: Node, target: Target) -> TransposedShape:
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     window, groups, code = window_of(node), node.op.conv.groups, code_of(node.dtype)
-    rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).result
+    rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).cropped
     more = node.shape[2] - rows, node.shape[3] - columns
     return TransposedShape(c, h, w, node.shape[1], target, window, more, groups, code)
 
