@@ -183,8 +183,8 @@ def whole_overlaps(a: Node, v: Node) -> Node:
 def first_overlaps(a: Node, v: Node, least: int) -> Node:
     """Return sum k of ``a[j] * v[k - j]`` over j from 0 to k, for two rows of one length.
 
-    No element is multiplied with padding, since infinity times 0 is not a number. Rows of more than `least` elements are
-    halved: the triangle of products is two smaller ones and a square.
+    No element is multiplied with padding, since infinity times 0 is not a number. Rows of more than `least` elements
+    are halved: the triangle of products is two smaller ones and a square.
     """
     n = v.size
     if n > least and n > SHORT:
