@@ -24,11 +24,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         foreign = not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__")
         value = np.from_dlpack(obj) if foreign else obj
         return array_of(np.array(plain(value), dtype=dtype, copy=copy if copy is False else True))
-    if dtype is None or obj.dtype == dtype:
-        return Array(None, obj.value.copy()) if copy else obj
-    if copy is False:
-        raise ValueError(f"{obj.dtype} becomes {np.dtype(dtype)} by a copy only. Pass copy=None or copy=True")
-    return astype(obj, dtype)
+    dtype = obj.dtype if dtype is None else np.dtype(dtype)
+    if copy is False and obj.dtype != dtype:
+        raise ValueError(f"{obj.dtype} becomes {dtype} by a copy only. Pass copy=None or copy=True")
+    return astype(obj, dtype, copy=bool(copy))
 
 
 def plain(obj: Any) -> Any:
@@ -103,9 +102,7 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
     """Return the array in another dtype."""
     check_device(device)
     dtype = np.dtype(dtype)
-    if x.dtype == dtype:
-        return Array(None, x.value.copy()) if copy else x
-    return _astype(x, dtype)
+    return x if x.dtype == dtype and not copy else _astype(x, dtype)
 
 
 _astype = function("astype", "x, dtype, /", lambda x, dtype: x.astype(dtype), lambda x, dtype: x.astype(dtype))

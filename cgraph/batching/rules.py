@@ -34,7 +34,6 @@ from cgraph.ops.softmax import LogSoftmax, Logsumexp, Softmax
 from cgraph.ops.sort import Argsort, Sort, TopK
 from cgraph.ops.stop import StopGradient
 from cgraph.ops.take import PutAlongAxis, Scatter, Take, TakeAlongAxis
-from cgraph.ops.whole import Gcd
 from cgraph.record import replace
 
 Rule = Callable[[Any, list[Node], list[bool], int], Node | None]
@@ -159,7 +158,7 @@ RULES: dict[type[Op], Rule] = {
     Scatter: batch_scatter,
     **dict.fromkeys(
         (
-            AsPairs, Bitcast, Cholesky, Contiguous, Det, Diagonal, Eig, Eigh, Gcd, Inv, Qr, Slogdet, Solve,
+            AsPairs, Bitcast, Cholesky, Contiguous, Det, Diagonal, Eig, Eigh, Inv, Qr, Slogdet, Solve,
             StopGradient, Svd, Triangle,
         ),
         same_op,

@@ -77,6 +77,7 @@ BINARY = frozenset(
         "xor",
         "shl",
         "shr",
+        "gcd",
     ]
 )
 COMPARE = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "is_nan"])

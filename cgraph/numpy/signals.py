@@ -26,6 +26,8 @@ from cgraph.ops.slicing import flip
 from cgraph.ops.sliding import sliding
 from cgraph.ops.take import take
 
+SHORT, PARTS = 256, 8  # triangles of products of `convolve`: rows that are not divided, and the number of their parts
+
 __all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "pad", "trapezoid", "unwrap"]
 
 
@@ -160,10 +162,38 @@ def sliding_products(a: Node, v: Node, mode: str) -> Node:
         raise ShapeError(f"mode is {mode!r}. Use 'full', 'same' or 'valid'")
     before, behind = around[mode]
     dtype = common_dtype(a, v)
-    a, v = pad_evenly(ravel(a.astype(dtype)), (before, behind)), flip(ravel(v.astype(dtype)))
-    if dtype.kind == "f":
-        return ravel(conv1d(a[None, None], v[None, None]))
-    return matmul(sliding(a, n), v)
+    a, v = ravel(a.astype(dtype)), ravel(v.astype(dtype))
+    if dtype.kind not in "fc":
+        return matmul(sliding(pad_evenly(a, (before, behind)), n), flip(v))
+    whole = whole_overlaps(a, v)
+    if mode == "valid" or n == 1:
+        return whole
+    first = first_overlaps(a[: n - 1], v[: n - 1], n // PARTS)
+    last = flip(first_overlaps(flip(a)[: n - 1], flip(v)[: n - 1], n // PARTS))
+    return concat([first[n - 1 - before :], whole, last[:behind]])
+
+
+def whole_overlaps(a: Node, v: Node) -> Node:
+    """Return products of the longer row `a` with the shorter one reversed, where all of it overlaps."""
+    if a.dtype.kind == "f":
+        return ravel(conv1d(a[None, None], flip(v)[None, None]))
+    return matmul(sliding(a, v.size), flip(v))
+
+
+def first_overlaps(a: Node, v: Node, least: int) -> Node:
+    """Return sum k of ``a[j] * v[k - j]`` over j from 0 to k, for two rows of one length.
+
+    No element is multiplied with padding, since infinity times 0 is not a number. Rows of more than `least` elements
+    are halved: the triangle of products is two smaller ones and a square.
+    """
+    n = v.size
+    if n > least and n > SHORT:
+        half = n // 2
+        early, late = first_overlaps(a[:half], v[:half], least), first_overlaps(a[half:], v[: n - half], least)
+        return concat([early, late + whole_overlaps(v[1:], a[:half])])
+    is_inside = np.arange(2 * n - 1) >= n - 1
+    factors = where(sliding(is_inside, n), flip(v), np.zeros((), v.dtype))
+    return sum(sliding(pad_evenly(a, (n - 1, 0)), n) * factors, 1)
 
 
 @of(np.unwrap)

@@ -42,19 +42,29 @@ def _comparison(name: str, primitive: str, numpy: Any, doc: str) -> Any:
     def function(x: Any, y: Any) -> Node:
         if is_outside(x, y) or is_outside(y, x):
             x, y = plain(x), plain(y)
-            answer = bool(numpy(0, y) if is_outside(y, x) else numpy(x, 0))
-            return broadcast_to(as_node(answer), np.shape(x) or np.shape(y))
+            numbers = (np.asarray(0 if is_array(v) else v, object) for v in (x, y))
+            return broadcast_to(as_node(bool(numpy(*numbers))), np.shape(x) or np.shape(y))
         return compare(x, y)
 
     return publish(function, op)
 
 
+def is_array(x: Any) -> bool:
+    return hasattr(x, "dtype")
+
+
 def is_outside(number: Any, x: Any) -> bool:
-    """Return True for a Python integer that is greater or less than each value of the integer dtype of `x`."""
-    dtype = getattr(plain(x), "dtype", np.dtype(bool))
-    if type(number) is not int or dtype.kind not in "iu":
+    """Return True for a Python integer that is greater or less than each value of the integer dtype of `x`.
+
+    Bool and Python integers are compared as int64.
+    """
+    if type(number) is not int:
         return False
-    limits = np.iinfo(dtype)
+    x = plain(x)
+    dtype = x.dtype if is_array(x) else np.asarray(0 if type(x) is int else x).dtype
+    if dtype.kind not in "biu":
+        return False
+    limits = np.iinfo("int64" if dtype.kind == "b" else dtype)
     return not limits.min <= number <= limits.max
 
 

@@ -6,10 +6,8 @@ import numpy as np
 
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
-from cgraph.ir.spec import Spec
 from cgraph.ops.compare import Bitwise
-from cgraph.ops.family import unify
-from cgraph.ops.host import OnHost
+from cgraph.ops.family import Pointwise, binary
 from cgraph.ops.leaf import as_node
 
 ODD, PAIRS, NIBBLES, ONES = (int(byte * 8, 16) for byte in ("55", "33", "0f", "01"))
@@ -38,16 +36,19 @@ class BitwiseCount(Bitwise):
         return (None,)
 
 
-class Gcd(OnHost):
+class Gcd(Pointwise):
     """The greatest common divisor of integers."""
 
-    def infer(self, x: Spec, y: Spec) -> Spec:
-        if x.dtype.kind not in "iu":
-            raise DTypeError(f"gcd needs integers, not {x.dtype}; convert with astype")
-        return x
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        if dtypes[0].kind not in "iu":
+            raise DTypeError(f"gcd needs integers, not {dtypes[0]}; convert with astype")
+        return dtypes[0]
 
     def meaning(self, x, y):
         return np.gcd(x, y)
+
+    def scalar(self, m, x, y):
+        return m.apply("gcd", x, y)
 
     def grad(self, node, g):
         return None, None
@@ -60,7 +61,4 @@ def bitwise_count(x: Any) -> Node:
     return apply(BitwiseCount(), x.astype("uint8") if x.dtype.kind == "b" else x)
 
 
-@public
-def gcd(x: Any, y: Any) -> Node:
-    """Return the greatest common divisor of integers, as ``np.gcd``."""
-    return apply(Gcd(), *unify(x, y))
+gcd = binary(Gcd)

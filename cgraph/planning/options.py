@@ -76,7 +76,7 @@ class CompileOptions(Record):
             float32. They do where that is faster; elsewhere they stay float32. A `Tolerance` decides for each layer by
             the error of samples; a `MixedPrecision` repeats a choice. Engines get `RoundedLayers`. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that are streamed by rows and are never completely in memory:
-            the same bits. See docs/memory.md
+            the same bits, except for some convolutions of few channels. See docs/memory.md
     """
 
     memory: str | Strategy = "auto"

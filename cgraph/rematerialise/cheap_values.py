@@ -21,7 +21,8 @@ from cgraph.rematerialise.segments import Forward
 ONE_PASS = (Pointwise, LayerNorm, RmsNorm, BatchNorm, GroupNorm, ViewOp)
 LEAST = 1 << 16  # bytes of a value; for smaller ones the start of a run dominates
 FUNCTION = 32  # multiply-adds in the time of an exponential function
-FUNCTIONS = UNARY - {"neg", "abs", "not", "floor", "ceil", "rint", "trunc", "sqrt"} | {"pow", "atan2", "hypot", "fmod"}
+CHEAP = {"neg", "abs", "not", "floor", "ceil", "rint", "trunc", "sqrt"}
+FUNCTIONS = UNARY - CHEAP | {"pow", "atan2", "hypot", "fmod", "gcd"}
 LONGEST = 3  # maximum number of steps that run again for one value
 
 

@@ -1,8 +1,7 @@
 """Caches of compiled Functions, bounded in number and in bytes."""
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable
-from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from cgraph.ir.graph import Node
@@ -11,10 +10,20 @@ from cgraph.ir.traverse import post_order
 FUNCTION_NBYTES, STEP_NBYTES = 24 << 10, 3 << 10  # measured: bytes of a Function besides its arrays
 
 
+class Entry:
+    """A Function in a cache, its bytes, and the number of its last use. Mutable: it is used."""
+
+    __slots__ = ("function", "nbytes", "used")
+
+    def __init__(self, function: Any, nbytes: int, used: int) -> None:
+        self.function, self.nbytes, self.used = function, nbytes, used
+
+
 class FunctionCache:
     """Functions by key. Mutable: the least recently used ones are dropped when all are too many or too large.
 
     The latest one stays whatever its size. Threads may share a cache, and an exception at any line leaves it usable.
+    The entries are a plain dict: a list of its values calls no method of a key, so no other thread runs meanwhile.
 
     Fields
         most: maximum number of Functions
@@ -23,7 +32,8 @@ class FunctionCache:
 
     def __init__(self, most: int, most_nbytes: int) -> None:
         self.most, self.most_nbytes = most, most_nbytes
-        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._entries: dict[Hashable, Entry] = {}
+        self._uses = count()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -31,22 +41,22 @@ class FunctionCache:
     @property
     def nbytes(self) -> int:
         """Bytes of all Functions."""
-        return sum(nbytes for _, nbytes in list(self._entries.values()))
+        return sum(entry.nbytes for entry in list(self._entries.values()))
 
     def get(self, key: Hashable) -> Any:
         """Return the Function of this key, which becomes the latest; None if there is none."""
-        function, _ = self._entries.get(key, (None, 0))
-        if function is not None:
-            with suppress(KeyError):  # another thread has removed it
-                self._entries.move_to_end(key)
-        return function
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        entry.used = next(self._uses)
+        return entry.function
 
     def keep(self, key: Hashable, function: Any, nbytes: int) -> None:
         """Add a Function that keeps `nbytes` bytes alive."""
-        self._entries[key] = function, nbytes
+        self._entries[key] = Entry(function, nbytes, next(self._uses))
         while len(self) > 1 and (len(self) > self.most or self.nbytes > self.most_nbytes):
-            with suppress(KeyError):  # other threads have removed all
-                self._entries.popitem(last=False)
+            oldest, _ = min(list(self._entries.items()), key=lambda x: x[1].used, default=(key, None))
+            self._entries.pop(oldest, None)  # unless another thread has removed it
 
 
 def nbytes_of(function: Any, key: Iterable[Node] = ()) -> int:

@@ -8,17 +8,21 @@ import io
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
+from weakref import WeakSet
 
 import numpy as np
 
 from cgraph.errors import ArgumentError, GraphError, WeightsError
 from cgraph.kernels.mapped import in_c_order, mapping_of, release
-from cgraph.record import Record, set_field
+from cgraph.record import Record, replace, set_field
 from cgraph.system.alignment import round_up
 from cgraph.system.byte_counts import byte_count
+from cgraph.system.fair_lock import FairLock
 from cgraph.system.file_ownership import Stamp, is_regular, stamp_of
 from cgraph.system.files import replace_file, unnamed_file
 from cgraph.system.machine import check_pread
@@ -36,7 +40,9 @@ class StreamedWeights(Record):
     """Options for constants that each run reads from a file instead of keeping them in memory.
 
     Parameters
-        path: the file; `compile` writes it unless it contains exactly these weights already
+        path: the file; `compile` writes it unless it contains exactly these weights already. Graphs that share these
+            options, such as those of several sizes, share files: one whose weights are packed in another way gets
+            ``path-2``, and so on, because the others still read theirs
         ring: bytes of memory for the weights, at least those that one kernel call reads; by default the part
             of the budget that the arena leaves, and without a budget 12 MiB
         slice: maximum bytes of a slice of large filters and matrices, or one panel of them; by default a third of the
@@ -47,6 +53,8 @@ class StreamedWeights(Record):
     Raises
         GraphError: `ring` or `slice` is less than one byte
         WeightsError: this system cannot stream weights
+
+    `files` are those of all graphs with these options.
     """
 
     path: str
@@ -54,9 +62,15 @@ class StreamedWeights(Record):
     slice: int | str | None = None
     progress: Callable[[int, int], None] | None = None
     verify: bool = False
+    files: "WeightFiles" = field(init=False)
+
+    def __reduce__(self) -> tuple[type, tuple]:
+        """Pickle the fields: files that this process reads are not those of another."""
+        return type(self), tuple(getattr(self, name) for name in self._fields)
 
     def __post_init__(self) -> None:
         check_pread()
+        set_field(self, "files", WeightFiles())
         for name in ("ring", "slice"):
             size = getattr(self, name)
             if size is not None:
@@ -66,6 +80,12 @@ class StreamedWeights(Record):
     def ring_nbytes(self) -> int | None:
         """The ring in bytes; None for the default."""
         return None if self.ring is None else byte_count(self.ring)
+
+    def with_ring(self, nbytes: int) -> "StreamedWeights":
+        """Return the same options and files with a ring of this size."""
+        other = replace(self, ring=nbytes)
+        set_field(other, "files", self.files)
+        return other
 
     @property
     def slice_nbytes(self) -> int | None:
@@ -108,13 +128,56 @@ class WeightMap(mmap.mmap):
 
     Fields
         weights: the options
+        path: the file
         stamp: identity and last change of the file
         sums: checksums of its arrays
     """
 
     weights: StreamedWeights
+    path: str
     stamp: Stamp
     sums: Checksums
+
+
+class WeightFiles:
+    """The files that Functions with the same options read. Mutable: one compile at a time adds a file."""
+
+    def __init__(self) -> None:
+        self._maps: WeakSet[WeightMap] = WeakSet()
+        self._turns = FairLock()
+
+    def map(
+        self, weights: StreamedWeights, head: bytes, places: Sequence[int], parts: Iterator[bytes | memoryview]
+    ) -> WeightMap:
+        """Map the first file that begins with `head`, or write `parts` to the first path at which no Function reads.
+
+        WeightsError if another process replaces the file while it is written.
+        """
+        return self._turns.run(lambda: self._map(weights, head, places, parts))
+
+    def _map(
+        self, weights: StreamedWeights, head: bytes, places: Sequence[int], parts: Iterator[bytes | memoryview]
+    ) -> WeightMap:
+        path, number = weights.path, 1
+        while (mapping := open_map(weights, path, head, places)) is None and self._is_read(path):
+            number += 1
+            path = f"{weights.path}-{number}"
+        if mapping is None:
+            replace_file(path, parts)
+            mapping = open_map(weights, path, head, places)
+        if mapping is None:
+            raise WeightsError(
+                f"{path}: another process replaced the file while it was written. Give each graph a separate file"
+            )
+        self._maps.add(mapping)
+        return mapping
+
+    def _is_read(self, path: str) -> bool:
+        """Return True if a Function reads the file at a path, which has not changed since."""
+        stamps = [x.stamp for x in self._maps if x.path == path]
+        with suppress(OSError):
+            return bool(stamps) and stamp_of(os.stat(path)) in stamps
+        return False
 
 
 def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
@@ -154,21 +217,15 @@ class Spool:
 
 
 def arrays_on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the arrays mapped from the file. Write it first unless its table says that it has these very arrays.
+    """Return the arrays mapped from a file. Write it first unless its table says that it has these very arrays.
 
     Raises
         WeightsError: another process keeps replacing the file
     """
     arrays = [in_c_order(x) for x in arrays]
     head, places = header(arrays)
-    mapping = open_map(weights, head, places)
-    if mapping is None:
-        replace_file(weights.path, with_progress(contents(head, places, arrays), places[-1], weights.progress))
-        mapping = open_map(weights, head, places)
-    if mapping is None:
-        raise WeightsError(
-            f"{weights.path}: another process replaced the file while it was written. Give each graph a separate file"
-        )
+    parts = with_progress(contents(head, places, arrays), places[-1], weights.progress)
+    mapping = weights.files.map(weights, head, places, parts)
     return [
         np.frombuffer(mapping, x.dtype, x.size, place).reshape(x.shape)
         for x, place in zip(arrays, places, strict=False)
@@ -244,14 +301,14 @@ def with_progress(
             progress(done, size)
 
 
-def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> WeightMap | None:
+def open_map(weights: StreamedWeights, path: str, head: bytes, places: Sequence[int]) -> WeightMap | None:
     """Map the file, and let the system drop its cached pages.
 
     None if it does not begin with `head` or does not have the length that it declares: the file that is mapped is the
     one that was compared.
     """
     try:
-        file = io.FileIO(weights.path)
+        file = io.FileIO(path)
     except OSError:
         return None
     with file:
@@ -260,7 +317,8 @@ def open_map(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> We
             return None
         forget_cached(file.fileno())
         mapping = WeightMap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mapping.weights, mapping.stamp, mapping.sums = weights, stamp_of(status), sums_in(head[PAGE:])
+    mapping.weights, mapping.path = weights, path
+    mapping.stamp, mapping.sums = stamp_of(status), sums_in(head[PAGE:])
     return mapping
 
 

@@ -1,6 +1,6 @@
 """Trees of arguments and results: nested tuples, lists, dicts, named tuples and dataclasses with arrays as leaves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
@@ -60,6 +60,11 @@ def typed(value: Any) -> Any:
         return kind, typed(value.start), typed(value.stop), typed(value.step)
     if kind is frozenset:
         return kind, frozenset(map(typed, value))
+    if isinstance(value, np.generic):
+        return kind, value.dtype, value.tobytes()
+    if is_dataclass(value) and not isinstance(value, type):
+        compared = (getattr(value, x.name) for x in fields(value) if x.compare)
+        return kind, value, *[typed(x) for x in compared if isinstance(x, Hashable)]
     return kind, value
 
 

@@ -67,6 +67,16 @@ def test_an_array_is_itself_unless_its_dtype_changes_or_a_copy_is_asked_for():
         xp.asarray(x, dtype=xp.float32, copy=False)
 
 
+def test_a_copy_of_a_lazy_array_is_lazy():
+    x = xp.asarray([1.5, -2.5]) + 1
+    copies = [xp.asarray(x, copy=True), xp.astype(x, xp.float64)]
+    assert x.is_lazy and all(copy.is_lazy and copy is not x for copy in copies)
+    copies[0][0] = 7
+    x[1] = 8
+    for array, want in zip((x, *copies), ([2.5, 8], [7, -1.5], [2.5, -1.5])):
+        same(array, np.array(want))
+
+
 def test_a_copy_keeps_its_numbers_when_the_memory_of_the_original_is_written():
     x = xp.asarray([1.5, -2.5])
     copies = [

@@ -188,3 +188,38 @@ def test_values_that_may_share_bytes_are_moved_together_and_outputs_never(networ
     assert any({1, 3} <= group or {2, 3} <= group for group in groups), "the sum may overwrite a term"
     fixed = [replace(stage, rows=None) if t == 3 else stage for t, stage in enumerate(stages)]
     assert not any(3 in group or 2 in group for group in row_groups(layout, fixed)), "a reader that is not cut"
+
+
+READERS = {
+    "factor": (lambda x, w: cg.relu(x * w), (8, 1, 1)),
+    "filters": (lambda x, w: cg.relu(cg.conv2d(x, w, pad=1)), (8, 8, 3, 3)),
+    "images": (lambda x, w: x + w, (1, 8, 34, 26)),
+}
+
+
+@pytest.mark.parametrize("order", ["depth_first", "breadth_first"])
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("first", READERS)
+def test_weights_that_bands_read_are_updated_after_them(first, recompute, order):
+    """The update is written in place: an operand makes it run after the step of a region that reads the old value."""
+    rng = np.random.default_rng(0)
+    x, updates = cg.Var((1, 8, 34, 26), name="x"), {}
+    y = x
+    for i, kind in enumerate((first, "filters", "factor", "filters")):
+        read, shape = READERS[kind]
+        w = cg.Var(shape, name=f"w{i}").assign(rng.normal(size=shape).astype("f4") / 4)
+        y, updates[w] = cg.tanh(read(y, w)), w * 0.5
+    values = [w.value.copy() for w in updates]
+
+    def results(**options):
+        for w, value in zip(updates, values):
+            w.assign(value)
+        function = cg.compile(y, [x], updates=updates, order=order, **options)
+        arrays = [function(rng.normal(size=x.shape).astype("f4")) for rng in map(np.random.default_rng, range(2))]
+        return function.nbytes, [*arrays, *(w.value for w in updates)]
+
+    whole, wanted = results()
+    nbytes, arrays = results(recompute=recompute, bands=1)
+    assert nbytes < whole
+    for got, want in zip(arrays, wanted):
+        np.testing.assert_array_equal(got, want)

@@ -14,7 +14,9 @@ import cgraph as cg
 from cgraph.budget.bands import fit_bands
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, FormatError, GraphError, InputError
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.stream import Stream
+from tests.support.emulated import PairsEngine
 from tests.support.kernels import TARGETS
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_close
@@ -78,6 +80,18 @@ def test_rows_give_the_bits_of_whole_images(steps, rows, n, target, threads, poi
     for part in (1, 7):
         given_rows = (value[:, :, i : i + part] for i in range(0, rows, part))
         np.testing.assert_array_equal(function(given_rows), want)
+
+
+@pytest.mark.parametrize("c", [1, 4, 5])
+def test_the_same_layers_round_by_rows_and_of_whole_images(c):
+    """Layers of few channels read plain images, or channel-blocked ones that come by rows."""
+    rng = np.random.default_rng(0)
+    x = cg.Var((1, c, 24, 10), name="x")
+    y = conv(rng, conv(rng, cg.max_pool2d(x, 3, 1, pad=1), 16), 16)
+    options = {"engine": PairsEngine(), "precision": "bf16"}
+    whole, rows = cg.compile(y, [x], **options), cg.compile(y, [x], rows=[x], **options)
+    assert rows.precision.bf16_layers == whole.precision.bf16_layers
+    assert len(rows.precision.bf16_layers) == (1 if c <= PLAIN_CHANNELS else 2)
 
 
 def test_the_least_budget_of_rows_is_met_and_one_byte_less_is_refused():

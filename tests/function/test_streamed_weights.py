@@ -567,3 +567,29 @@ def test_nothing_is_left_of_a_function_that_is_gone(tmp_path):
     del function
     gc.collect()
     assert there() == before
+
+
+def of_sizes(y, weights):
+    """A function of images of several sizes, by `compile_sizes`."""
+
+    def build(sizes):
+        x = cg.Var((1, 64, sizes["h"], 5), name="x")
+        return y(x), [x]
+
+    return cg.compile_sizes(build, {"x": (1, 64, "h", 5)}, weights=weights)
+
+
+@pytest.mark.parametrize("compiled", [of_sizes, lambda y, weights: cg.jit(y, weights=weights)])
+def test_sizes_that_pack_weights_in_their_own_way_do_not_replace_the_files_of_others(tmp_path, compiled):
+    """Winograd's filters for tall images, direct ones for the others."""
+    filters = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype("f4")
+
+    def y(x):
+        return cg.conv2d(x, filters, pad=1)
+
+    function = compiled(y, StreamedWeights(str(tmp_path / "w")))
+    for height in (40, 2, 40, 41, 2):
+        value = np.random.default_rng(height).standard_normal((1, 64, height, 5)).astype("f4")
+        want = cg.compile(y(x := cg.Var(value.shape)), x)(value)
+        np.testing.assert_array_equal(function(value), want)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["w", "w-2"]

@@ -1,7 +1,8 @@
 """Trees of arguments and results: random ones come back as they went in."""
 
 import collections
-from dataclasses import dataclass
+import pickle
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,53 @@ def test_a_tree_goes_through_a_compiled_function(seed):
     tree = [np.ones(2), draw(np.random.default_rng(seed), 3)]
     got = cg.jit(lambda t: map_leaves(lambda x: 2 * x, t), engine="reference")(tree)
     assert same(got, map_leaves(lambda x: 2 * x, tree))
+
+
+@dataclass(frozen=True)
+class Config:
+    scale: object
+    name: list = field(default_factory=list, compare=False)
+
+
+WRAPPERS = {
+    "itself": lambda x: x,
+    "tuple": lambda x: (1, x),
+    "frozenset": lambda x: frozenset([x]),
+    "slice": lambda x: slice(None, x),
+    "dataclass": Config,
+    "nested": lambda x: Config((x, "a")),
+}
+ZEROS = (
+    0,
+    False,
+    0.0,
+    -0.0,
+    0j,
+    complex(0.0, -0.0),
+    *(kind(x) for kind in (np.float32, np.float64) for x in (0.0, -0.0)),
+)
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_settings_are_equal_where_type_and_value_are(wrap):
+    values = (*ZEROS, np.int64(0), np.bool_(False))
+    assert len({Static(wrap(x)) for x in values}) == len(values)
+    assert {Static(wrap(x)) for x in values} == {Static(wrap(pickle.loads(pickle.dumps(x)))) for x in values}
+
+
+@pytest.mark.parametrize("x", [float("nan"), np.float32("nan"), np.float64("nan"), complex(0, float("nan"))])
+def test_a_setting_that_is_not_a_number_is_equal_to_another(x):
+    assert Static(x) == Static(pickle.loads(pickle.dumps(x)))
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+def test_each_setting_has_a_function_of_its_own(wrap):
+    function = cg.jit(lambda x, setting: x if setting is None else x * 2, static_argnums=1)
+    before = cg.jit.cache_info().compilations
+    for _ in range(2):
+        for x in ZEROS:
+            function(np.ones(2), wrap(x))
+    assert cg.jit.cache_info().compilations == before + len(ZEROS)
 
 
 def test_keys_and_settings_are_compared_with_their_types():

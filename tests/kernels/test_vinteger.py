@@ -36,6 +36,16 @@ def test_shifts_and_powers_of_integers(dtype, target):
 
 
 @every_target
+@pytest.mark.parametrize("dtype", [*SIGNED, "u1", "u2", "u4", "u8"])
+def test_common_divisors_with_both_ends_of_the_dtype(dtype, target):
+    info, rng = np.iinfo(dtype), np.random.default_rng(0)
+    ends = np.array([info.min, info.min + 1, 0, 1, 6, 12, 91, info.max - 1, info.max], dtype)
+    values = np.concatenate([ends, rng.integers(info.min, info.max, 12, dtype, endpoint=True)])
+    x, y = (v.ravel() for v in np.meshgrid(values, values))
+    np.testing.assert_array_equal(computed("gcd", target, x, y), np.gcd(x, y))
+
+
+@every_target
 @pytest.mark.parametrize("dtype", SIGNED)
 def test_negative_numbers_keep_their_sign_when_they_are_shifted_right_by_anything(dtype, target):
     bits, info = np.iinfo(dtype).bits, np.iinfo(dtype)

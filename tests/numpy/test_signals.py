@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import NoMeaningError
+from cgraph.numpy import signals
 from tests.numpy.evaluated import FLOATS, compare, drawn
 
 PLACES = np.array([0.0, 0.5, 2.0, 2.25, 7.0])
@@ -70,6 +71,20 @@ def test_rows_of_every_pair_of_lengths(function, mode, dtype):
         compare(f"np.{function}(a, v, {mode!r})", dtype, a=drawn((m,), dtype), v=drawn((n,), dtype, 1))
     compare(f"np.{function}(a, v)", dtype, a=drawn((5,), dtype), v=drawn((3,), "float64", 1))
     compare(f"np.{function}(a, v)", a=drawn((2, 2)), v=drawn((2,)))
+
+
+@pytest.mark.parametrize("function", ["convolve", "correlate"])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_padding_is_not_multiplied_with_numbers_that_are_not_finite(function, mode, dtype, monkeypatch):
+    """Triangles of products are divided as those of long rows are."""
+    monkeypatch.setattr(signals, "SHORT", 2)
+    rng = np.random.default_rng(0)
+    for m, n in product((1, 2, 3, 6, 11), repeat=2):
+        a, v = drawn((m,), dtype), drawn((n,), dtype, 1)
+        for x, count in ((a, m // 3), (v, (n + 1) // 2)):
+            x[rng.permutation(len(x))[:count]] = rng.choice([np.inf, -np.inf, np.nan, 0.0], count)
+        compare(f"np.{function}(a, v, {mode!r})", dtype, a=a, v=v)
 
 
 @pytest.mark.parametrize("more", ["", ", discont=4", ", discont=1", ", period=4", ", period=5", ", period=2.5"])

@@ -1,5 +1,8 @@
 """Comparisons, logic, shifts and selection: every special value and end as NumPy's, dtypes, refusals, gradients."""
 
+import operator
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,11 @@ from cgraph.ir.graph import apply
 from cgraph.ops.compare import Where
 from tests.support.computed import computed, gradients
 
-COMPARISONS = ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"]
+OPERATORS = {
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+    "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+COMPARISONS = [*OPERATORS]
 NAN, INF = np.nan, np.inf
 FLOATS = np.array([-INF, -1.0, -0.0, 0.0, 1.0, INF, NAN])
 
@@ -39,6 +46,19 @@ def test_python_integers_outside_the_dtype_are_compared_by_value(name, dtype):
     got = cg.compile([call(cg.Var(x), n) for n in numbers] + [call(n, cg.Var(x)) for n in numbers])()
     for a, b in zip(got, [want(x, n) for n in numbers] + [want(n, x) for n in numbers], strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_python_integers_are_compared_by_value_with_bool_and_with_each_other(name):
+    """NumPy refuses some of these integers beside bool. Python's operators do not."""
+    call, want = getattr(cg, name), OPERATORS[name]
+    numbers = (-(2**70), -(2**63), -1, 0, True, 2, 2**63, 2**64, 2**70, 1e300)
+    for x, y in product(numbers, repeat=2):
+        assert bool(computed(call(x, y))) == want(x, y), (x, y)
+    for x in numbers:
+        for values in ([True, False], np.array([True, False])):
+            assert computed(call(values, x)).tolist() == [want(one, x) for one in (True, False)], x
+            assert computed(call(x, values)).tolist() == [want(x, one) for one in (True, False)], x
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

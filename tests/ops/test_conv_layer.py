@@ -1,5 +1,7 @@
 """Geometry of convolution nodes: unequal axes, groups, the halo that is read, and which layers stay plain."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,25 @@ def test_a_transposed_layer_has_more_rows_or_columns_at_the_end():
         assert epilogue_halo(node, TARGET) == shape.halo()
     assert is_transposed(transposed()) and not is_transposed(layer())
     assert isinstance(transposed().op.conv, ConvTranspose)
+
+
+GEOMETRIES = [
+    (size, kernel, stride, before, after, dilation)
+    for size, kernel, stride, before, after, dilation in product(
+        range(1, 4), range(1, 4), range(1, 4), range(3), range(3), (1, 2)
+    )
+    if size + before + after > (kernel - 1) * dilation
+]
+
+
+def test_the_adjoint_of_any_convolution_has_its_images_shape():
+    """Also where all windows lie in the padding, so that the padding crops more than the result has."""
+    for size, kernel, stride, before, after, dilation in GEOMETRIES:
+        x, f = cg.Var((1, 2, size, 3)), cg.Var((2, 2, kernel, 2))
+        moves = (stride, 1), (before, 0, after, 0), (dilation, 1)
+        y = apply(Conv2d(*moves, 1), x, f)
+        node = apply(ConvEpilogue(ConvTranspose(*moves, 1, x.shape[2:])), y, f)
+        assert transposed_of(node, TARGET).result == x.shape[2:], (size, kernel, stride, before, after, dilation)
 
 
 def filter_gradient(c=8, k=6, groups=1, dtype="float32", n=2):

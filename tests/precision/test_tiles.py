@@ -163,15 +163,16 @@ def test_saved_and_pickled_functions_have_no_tiles(precision, on_tiles, tmp_path
     frozen.assign(np.ones(45, "f4"))
     numbers = RNG.standard_normal(x.shape).astype("f4")
     choice = "bf16" if precision == "bf16" else cg.Tolerance(1.0, [numbers])
-    function = cg.compile({"total": state + y * frozen}, [x], {state: state + y}, precision=choice, freeze=[frozen])
-    plain = cg.compile({"total": state + y}, [x], engine=CpuEngine(tiles=False), precision=choice)
+    graph = {"total": state + y * frozen}, [x], {state: state + y}
+    function = cg.compile(*graph, precision=choice, freeze=[frozen])
+    plain = cg.compile(*graph, precision=choice, freeze=[frozen], engine=CpuEngine(tiles=False))
     assert uses_tiles(function) and not uses_tiles(function.for_saving())
     function(numbers)
     kept = state.eval()
     function.save(tmp_path / "f")
-    want = plain(numbers)["total"]
+    want = pickle.loads(pickle.dumps(plain))(numbers)["total"]  # saved code may round the sum of a pair in another way
     for loaded in (cg.load(tmp_path / "f"), pickle.loads(pickle.dumps(function))):
-        assert loaded.names == ("total",) and not loaded.precision.bf16_layers
+        assert loaded.names == ("total",) and loaded.precision.bf16_layers == plain.precision.bf16_layers
         np.testing.assert_array_equal(loaded(numbers)["total"], want)
     np.testing.assert_array_equal(state.eval(), kept)
 

@@ -17,6 +17,41 @@ def test_the_least_recently_used_is_dropped_first():
     assert cache.get("a") == "A2" and len(cache) == 2 and cache.nbytes == 40
 
 
+class Interrupted:
+    """A key during whose hash and comparison another thread adds an entry to the cache."""
+
+    def __init__(self, name, work):
+        self.name, self.work = name, work
+
+    def other_thread(self):
+        work, self.work = self.work, None
+        if work is not None:
+            work()
+            self.work = work
+
+    def __hash__(self):
+        self.other_thread()
+        return hash(self.name)
+
+    def __eq__(self, other):
+        self.other_thread()
+        return isinstance(other, Interrupted) and self.name == other.name
+
+
+def test_other_threads_may_add_entries_wherever_a_key_is_hashed_or_compared():
+    cache, added = FunctionCache(6, 100), []
+
+    def add():
+        added.append(len(added))
+        cache.keep(added[-1], "other", 9)
+
+    for i in range(20):
+        cache.keep(Interrupted(i % 5, add), i, 9)
+        assert cache.get(Interrupted(i % 5, add)) in (i, None)
+        assert len(cache) <= 6 and cache.nbytes == 9 * len(cache)
+    assert len(added) > 40
+
+
 def test_as_many_bytes_as_allowed_stay_and_the_latest_stays_whatever_its_size():
     cache = FunctionCache(9, 100)
     for key, nbytes in (("a", 40), ("b", 60)):

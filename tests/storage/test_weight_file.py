@@ -1,5 +1,6 @@
 """Weight files: where arrays lie, what the table says of them, and when a file is written anew."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -121,3 +122,24 @@ def test_sizes_are_numbers_or_texts_of_at_least_a_byte():
         for wrong in (0, "0B", "many"):
             with pytest.raises(GraphError, match=name):
                 StreamedWeights("w", **{name: wrong})
+
+
+def test_files_that_are_read_stay_and_those_that_nobody_reads_are_written_anew(tmp_path):
+    weights = StreamedWeights(str(tmp_path / "w"))
+    draws = [[np.full(9_000, seed, "f4")] for seed in range(3)]
+    mapped = [arrays_on_disk(weights if seed else weights.with_ring(PAGE), x)[0] for seed, x in enumerate(draws)]
+    assert [place_of(x)[0].path for x in mapped] == [str(tmp_path / name) for name in ("w", "w-2", "w-3")]
+    for seed, x in enumerate(mapped):
+        assert (np.fromfile(place_of(x)[0].path, "f4", 9_000, offset=place_of(x)[1]) == seed).all()
+    assert place_of(arrays_on_disk(weights, draws[1])[0])[0].path == str(tmp_path / "w-2")
+    del x, mapped[1]
+    assert place_of(arrays_on_disk(weights, [np.full(9_000, 5, "f4")])[0])[0].path == str(tmp_path / "w-2")
+    (tmp_path / "w").write_bytes(b"of another program")
+    assert place_of(arrays_on_disk(weights, draws[2])[0])[0].path == str(tmp_path / "w")
+
+
+def test_options_are_copied_without_the_files_that_this_process_reads(tmp_path):
+    weights = StreamedWeights(str(tmp_path / "w"), "1MiB", verify=True)
+    arrays_on_disk(weights, ARRAYS)
+    copy = pickle.loads(pickle.dumps(weights))
+    assert copy == weights and copy.files is not weights.files

@@ -36,9 +36,10 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
 
     Parameters
         layout: a schedule of a physical graph
-        regions: disjoint; no step outside reads the values inside, except the joins
+        regions: disjoint; no step outside reads the values inside, except the joins. A step that only has to run after
+            one inside (`InPlace`) runs after its join
     """
-    inside = {layout.steps[t] for region in regions for t in region.steps[:-1]}
+    join_of = {layout.steps[t]: layout.steps[region.steps[-1]] for region in regions for t in region.steps[:-1]}
     joins = {layout.steps[region.steps[-1]]: region for region in regions}
     new: dict[Node, Node] = {}
     for node in at_origins(layout.views):
@@ -49,8 +50,8 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
                 number = {x: i for i, x in enumerate(outside)}
                 op = replace(op, over=replace(region.over, fork=number[layout.steps[region.over.fork]]))
             new[node] = apply(op, *(new[x] for x in outside))
-        elif node not in inside:
-            new[node] = with_new_operands(node, tuple(new[x] for x in node.operands))
+        elif node not in join_of:
+            new[node] = with_new_operands(node, tuple(new[join_of.get(x, x)] for x in node.operands))
     return list(dict.fromkeys(new.values())), new
 
 

@@ -45,7 +45,7 @@ def ring_of(code: Code) -> Ring | None:
         return None
     weights, nbytes = file.weights, pages(file.weights.ring_nbytes or 0)
     pieces = place_pieces(pieces_of(code, place_in_file), nbytes)
-    return Ring(weights.path, file.stamp, nbytes, pieces, file.sums if weights.verify else {})
+    return Ring(file.path, file.stamp, nbytes, pieces, file.sums if weights.verify else {})
 
 
 def place_in_file(array: np.ndarray) -> int | None:

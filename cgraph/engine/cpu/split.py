@@ -75,7 +75,7 @@ def plan_streamed(request: Request, options: CompileOptions, plan: Plan, make_co
     large = large_constants((*compiled.outputs, *compiled.sources))
     if not large:
         return compiled
-    return with_constants(compiled, weights_on_disk(large, replace(weights, ring=ring)))
+    return with_constants(compiled, weights_on_disk(large, weights.with_ring(ring)))
 
 
 def split_of(

@@ -49,11 +49,17 @@ class TransposedShape(LayerShape):
         return self.target.lanes_of(self.dtype)
 
     @property
-    def result(self) -> tuple[int, int]:
+    def cropped(self) -> tuple[int, int]:
+        """Rows and columns without `more`; below zero where the padding crops more than there is."""
         (down, across), (top, left, bottom, right) = self.window.extent, self.window.pad
-        rows = (self.h - 1) * self.window.stride[0] + down - top - bottom + self.more[0]
-        columns = (self.w - 1) * self.window.stride[1] + across - left - right + self.more[1]
-        return max(rows, 0), max(columns, 0)
+        rows = (self.h - 1) * self.window.stride[0] + down - top - bottom
+        columns = (self.w - 1) * self.window.stride[1] + across - left - right
+        return rows, columns
+
+    @property
+    def result(self) -> tuple[int, int]:
+        (rows, columns), (below, right) = self.cropped, self.more
+        return max(rows + below, 0), max(columns + right, 0)
 
     def taps(self, axis: int, phase: int) -> Taps:
         """Return the taps that meet the pixels ``phase, phase + stride, ...`` of the result along one axis."""

@@ -65,3 +65,15 @@ def power(k: Builder, x: Val, y: Val) -> Val:
         return result.value
     unit = (x == 1) | (x == -1)
     return k.select((y < 0) & ~unit, k.const(0, x.dtype, x.lanes), result.value)
+
+
+def common_divisor(k: Builder, x: Val, y: Val) -> Val:
+    """Return the greatest common divisor by Euclid's algorithm; wraps where both are 0 or the most negative integer."""
+    dtype = f"u{x.dtype[1:]}"
+    greater, less = (k.slot(k.bits(absolute(k, v), dtype)) for v in (x, y))
+    with k.loop_while() as w:
+        w.until(~any_lane(k, less.value != 0))
+        rest, is_over = remainder(k, greater.value, less.value), less.value == 0
+        greater.value = k.select(is_over, greater.value, less.value)
+        less.value = rest
+    return k.bits(greater.value, x.dtype)

@@ -17,7 +17,7 @@ from cgraph.kernels.llvm.verf import erf, erfc, ndtr
 from cgraph.kernels.llvm.vexp import exp, exp2, expm1, sigmoid
 from cgraph.kernels.llvm.vgamma import gamma, lgamma
 from cgraph.kernels.llvm.vhyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
-from cgraph.kernels.llvm.vinteger import absolute, divide, power, remainder, shift_left, shift_right
+from cgraph.kernels.llvm.vinteger import absolute, common_divisor, divide, power, remainder, shift_left, shift_right
 from cgraph.kernels.llvm.vlog import log, log1p, log2, log10
 from cgraph.kernels.llvm.vpow import compare_hypot, hypot, pow_
 from cgraph.kernels.llvm.vtrig import cos, sin, tan
@@ -167,4 +167,5 @@ INTEGER: dict[str, Emit] = {
     "pow": power,
     "shl": shift_left,
     "shr": shift_right,
+    "gcd": common_divisor,
 }

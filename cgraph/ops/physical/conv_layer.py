@@ -63,7 +63,7 @@ def transposed_of(node: Node, target: Target) -> TransposedShape:
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     window, groups, code = window_of(node), node.op.conv.groups, code_of(node.dtype)
-    rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).result
+    rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).cropped
     more = node.shape[2] - rows, node.shape[3] - columns
     return TransposedShape(c, h, w, node.shape[1], target, window, more, groups, code)
 
@@ -97,12 +97,16 @@ def filter_grad_halo(node: Node, target: Target) -> Halo:
 
 
 def takes_pairs(shape: ConvShape | TransposedShape) -> bool:
-    """Return True if the layer can multiply pairs of bfloat16: adjacent channels of blocked floats."""
+    """Return True if the layer can multiply pairs of bfloat16: adjacent channels of blocked floats.
+
+    A layer that can read plain images does not, whatever its images are: the same layers round in every arrangement of
+    a graph, such as one whose images arrive by rows.
+    """
     if shape.dtype != "f4":
         return False
     if isinstance(shape, TransposedShape):
         return shape.groups == 1
-    return not shape.is_plain and not is_depthwise(shape)
+    return not (shape.c <= PLAIN_CHANNELS and shape.groups == 1) and not is_depthwise(shape)
 
 
 def reads_plain(node: Node) -> bool:
