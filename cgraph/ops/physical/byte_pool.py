@@ -5,9 +5,7 @@ import numpy as np
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
-from cgraph.ir.work import Work
 from cgraph.kernels.pool8.rounding_margin import Mean
-from cgraph.kernels.target import Target
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.pool import Pool
 
@@ -21,6 +19,8 @@ class BytePool(AvgPool):
     """
 
     mean: Mean
+    work = Op.work  # type: ignore[assignment]  # lowering makes all of its images channel-blocked
+    grad = Op.grad
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype != np.uint8:
@@ -36,6 +36,3 @@ class BytePool(AvgPool):
             total = total + windows[..., tap]
         y = total / self.divisor(floats) / np.float32(to.last)
         return np.clip(np.rint(y) + to.zero, to.low, to.high).astype("u1")
-
-    def work(self, target: Target, x: Spec) -> Work:
-        return Op.work(self, target, x)  # lowering makes all of its images channel-blocked
