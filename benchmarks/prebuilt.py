@@ -1,7 +1,7 @@
 """Record the kernels of ONNX files and of Python programs in the lists of `cgraph.kernels.prebuilt`.
 
 python -m benchmarks.prebuilt FILES...            add the kernels that this machine's target and AVX2 use
-python -m benchmarks.prebuilt --complete          add variants of the listed kernels; remove those that emitters no longer accept
+python -m benchmarks.prebuilt --complete          add variants of listed kernels, remove those that emitters refuse
 python -m benchmarks.prebuilt --covered FILES...  print how many kernels of each file are in the list of this target
 
 Each file runs once, on one thread and on two; a program runs on the target and the threads of this machine. Kernels for
@@ -112,8 +112,8 @@ def record(paths: Iterable[Path]) -> None:
 
 
 def with_variants(listed: Iterable[Kernel]) -> set[Kernel]:
-    """Return kernels with their close relatives: products whose left side is packed or not, and prefetches more or less;
-    packing of any number of rows.
+    """Return kernels with their close relatives: products whose left side is packed or not and that prefetch more or
+    less, and packing of any number of rows.
     """
     kernels = set(listed)
     complete = set(kernels)
