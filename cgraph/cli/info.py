@@ -67,7 +67,7 @@ def gather() -> dict[str, Any]:
     target, folder, tiles = host_target(), store().folder, tiles_state()
     if tiles == "permitted":
         tiles = "used" if tiles_compute() else "wrong"
-    files = kernel_files(folder)
+    files, table = kernel_files(folder), store().table(target)
     gpus, reason = gpu_lines()
     return {
         "cgraph": __version__,
@@ -82,6 +82,7 @@ def gather() -> dict[str, Any]:
         "affinity": allowed_processors(),
         "quota": quota_of(GROUPS, MOUNT),
         "threads": cores(),
+        "built_kernels": len(table.places) if table else 0,
         "cache": str(folder) if folder else None,
         "cache_kernels": len(files),
         "cache_nbytes": sum(files),
@@ -120,6 +121,7 @@ def kernel_files(folder: CacheFolder | None) -> list[int]:
 
 
 def _kernels_text(facts: dict[str, Any]) -> str:
+    built = f"{facts['built_kernels']} built with the package; " if facts["built_kernels"] else ""
     if facts["cache"] is None:
-        return "not kept: the cache folder does not belong only to this user"
-    return f"{facts['cache_kernels']} on disk, {bytes_text(facts['cache_nbytes'])}, in {facts['cache']}"
+        return f"{built}not kept: the cache folder does not belong only to this user"
+    return f"{built}{facts['cache_kernels']} on disk, {bytes_text(facts['cache_nbytes'])}, in {facts['cache']}"

@@ -2,6 +2,7 @@ import json
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_text_names_processor_threads_and_kernels(capsys):
     assert lines.keys() == {"cgraph", "processor", "bf16", "tiles", "threads", "kernels", "cuda", "versions"}
     assert host_target().name in lines["processor"]
     assert lines["threads"].startswith(f"{cores()}:")
-    assert re.match(r"\d+ on disk, ", lines["kernels"])
+    assert re.match(r"(\d+ built with the package; )?\d+ on disk, ", lines["kernels"])
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,10 @@ def test_it_says_whether_tiles_are_used(state, fact, words, monkeypatch, capsys)
     assert ("products of tiles are faster" in line_of("bf16", capsys)) == (fact == "used")
 
 
-NUMBERS = {"cores": 96, "affinity": 48, "quota": 6.5, "threads": 6, "cache_kernels": 17, "cache_nbytes": 3 * 2**20}
+NUMBERS = {
+    "cores": 96, "affinity": 48, "quota": 6.5, "threads": 6, "built_kernels": 3, "cache_kernels": 17,
+    "cache_nbytes": 3 * 2**20,
+}  # fmt: skip
 TEXTS = {
     "cgraph": "1.2.3", "cpu": "a processor", "target": "a target", "float32_lanes": 24, "bf16": "float32",
     "vdpbf16ps": False, "no_bf16": "a reason", "tiles": None, "cache": "/a/folder", "cuda": ["one", "two"],
@@ -102,7 +106,7 @@ def test_each_fact_stands_in_its_own_place_of_the_text(monkeypatch, capsys):
         "bf16       precision=bf16 computes and trains in float32: a reason\n"
         "tiles      this processor has none\n"
         "threads    6: of 96 cores this process may use 48, its quota is 6.5\n"
-        "kernels    17 on disk, 3 MiB, in /a/folder\n"
+        "kernels    3 built with the package; 17 on disk, 3 MiB, in /a/folder\n"
         "cuda       one; two\n"
         "versions   Python 3.2.1, NumPy 4.5.6, llvmlite 7.8.9\n"
     )
@@ -111,11 +115,14 @@ def test_each_fact_stands_in_its_own_place_of_the_text(monkeypatch, capsys):
     assert {"threads    6: of 96 cores this process may use 48, without a quota", "cuda       why"} <= {
         *capsys.readouterr().out.splitlines()
     }
+    monkeypatch.setattr(info, "gather", lambda: NUMBERS | TEXTS | {"built_kernels": 0})
+    assert line_of("kernels", capsys) == "kernels    17 on disk, 3 MiB, in /a/folder"
 
 
 def test_each_fact_comes_from_its_own_source(monkeypatch, folder):
     (folder.path / "a.o").write_bytes(bytes(10))
     monkeypatch.setattr(store(), "folder", folder)
+    monkeypatch.setattr(store(), "table", lambda target: SimpleNamespace(places={"a": 1, "b": 2, "c": 3}))
     monkeypatch.setattr(info.os, "cpu_count", lambda: 96)
     monkeypatch.setattr(info, "allowed_processors", lambda: 48)
     monkeypatch.setattr(info, "quota_of", lambda *_: 6.5)
