@@ -10,7 +10,7 @@ from cgraph.ir.traverse import post_order
 FUNCTION_NBYTES, STEP_NBYTES = 24 << 10, 3 << 10  # measured: bytes of a Function besides its arrays
 
 
-class Entry:
+class CacheEntry:
     """A Function in a cache, its bytes, and the number of its last use. Mutable: it is used."""
 
     __slots__ = ("function", "nbytes", "used")
@@ -32,7 +32,7 @@ class FunctionCache:
 
     def __init__(self, most: int, most_nbytes: int) -> None:
         self.most, self.most_nbytes = most, most_nbytes
-        self._entries: dict[Hashable, Entry] = {}
+        self._entries: dict[Hashable, CacheEntry] = {}
         self._uses = count()
 
     def __len__(self) -> int:
@@ -53,7 +53,7 @@ class FunctionCache:
 
     def keep(self, key: Hashable, function: Any, nbytes: int) -> None:
         """Add a Function that keeps `nbytes` bytes alive."""
-        self._entries[key] = Entry(function, nbytes, next(self._uses))
+        self._entries[key] = CacheEntry(function, nbytes, next(self._uses))
         while len(self) > 1 and (len(self) > self.most or self.nbytes > self.most_nbytes):
             oldest, _ = min(list(self._entries.items()), key=lambda x: x[1].used, default=(key, None))
             self._entries.pop(oldest, None)  # unless another thread has removed it

@@ -18,10 +18,12 @@ from cgraph.ir.tracing import TRACE
 from cgraph.numpy.assign import with_item
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.join import stack
+from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to
 from cgraph.ops.slicing import getitem, is_array_index
 from cgraph.ops.sort import sort as sorted_along
 from cgraph.transforms.in_place import CHANGING, partition, put, update_at
+from cgraph.transforms.number_states import NumberStates, kinds_of, types_in
 from cgraph.transforms.storage import Storage, is_exact, path_between
 from cgraph.transforms.tracer import Tracer
 from cgraph.transforms.weak import (
@@ -41,8 +43,12 @@ VIEWS = frozenset(
     "swapaxes transpose unstack view vsplit".split()
 )
 """Functions, methods and attributes whose results may share bytes with an operand in NumPy."""
-BODIES = frozenset("cond custom_gradient fori scan while_loop".split())
-"""Functions that call a user's function while they build."""
+LOOPS = {
+    "fori": ("lower", "upper", "body", "state", "maximum"),
+    "scan": ("f", "init", "xs", "length"),
+    "while_loop": ("condition", "body", "state", "maximum"),
+}
+"""Loops, with the names of their parameters."""
 
 
 class FunctionTrace:
@@ -74,6 +80,10 @@ class FunctionTrace:
         """Return a new array with this value."""
         return Tracer(Storage(node, self), (), weak, not node.shape if is_scalar is None else is_scalar)
 
+    def number(self, x: Any, dtype: np.dtype, weak: type | None) -> Tracer:
+        """Return a number in a dtype; `weak` is the type of the Python number that it stands for."""
+        return self.tracer(suspended(lambda: astype(as_node(nodes_in(x, [])), dtype)), weak, True)
+
     def wrap(self, value: Any) -> Any:
         """Return results of an operation as tracers."""
         if isinstance(value, Node):
@@ -102,10 +112,13 @@ class FunctionTrace:
     # -- operations -----------------------------------------------------------------------------------------------
     def call(self, function: Callable, args: tuple, kwargs: dict, name: str) -> Any:
         """Call a function of the library with nodes in place of tracers."""
-        if name in BODIES:
-            numbers = (int,) if name == "fori" else number_types(args[3:]) if name == "cond" else ()
-            args = tuple(self.with_body(x, numbers) for x in args)
-            kwargs = {key: self.with_body(x, numbers) for key, x in kwargs.items()}
+        if name in LOOPS and len(args) <= len(LOOPS[name]) and kwargs.keys().isdisjoint(LOOPS[name][: len(args)]):
+            return self.loop(function, dict(zip(LOOPS[name], args)) | kwargs, name)
+        if name == "cond" and getattr(function, "__name__", "") == name:  # `np.linalg.cond` is another function
+            return self.choice(function, *args, **kwargs)
+        if name == "custom_gradient":
+            args = tuple(partial(self.body, x, ()) if is_body(x) else x for x in args)
+            kwargs = {key: partial(self.body, x, ()) if is_body(x) else x for key, x in kwargs.items()}
         if promotes_numbers(name, args, kwargs):
             args, kwargs = suspended(strong_arguments, name, args, kwargs)
         operands: list[Tracer] = []
@@ -116,9 +129,57 @@ class FunctionTrace:
             return self.wrap_views(name, result, operands)
         return self.wrap(result)
 
-    def with_body(self, x: Any, numbers: Sequence[Any]) -> Any:
-        """Return an argument with a user's function traced when it is called; anything else unchanged."""
-        return partial(self.body, x, numbers) if callable(x) and not isinstance(x, Tracer | Node) else x
+    def loop(self, function: Callable, arguments: dict[str, Any], name: str) -> Any:
+        """Build a loop, as often as the kinds of its numbers change (see `number_states`)."""
+        body, state = ("f", "init") if name == "scan" else ("body", "state")
+        states = NumberStates()
+        while not states.is_settled:
+            states.is_settled = True
+            initial = states.first(self, arguments.get(state))
+            kinds = number_types(initial)
+            numbers = (int, kinds) if name == "fori" else (kinds,)
+            plain = {key: nodes_in(initial if key == state else x, []) for key, x in arguments.items()}
+            if is_body(arguments.get(body)):
+                plain[body] = partial(self.round, arguments[body], numbers, states, name)
+            if is_body(arguments.get("condition")):
+                plain["condition"] = partial(self.body, arguments["condition"], numbers)
+            result = suspended(function, **plain)
+        if name == "scan":
+            return self.wrap_numbers(result[0], kinds), self.wrap(result[1])
+        return self.wrap_numbers(result, kinds)
+
+    def round(self, function: Callable, numbers: Sequence[Any], states: NumberStates, name: str, *args: Any) -> Any:
+        """Call a user's function that builds a round of a loop: nodes in, nodes out."""
+        place = len(numbers) - 1  # of the state
+
+        def following(*wrapped: Any) -> Any:
+            kinds = kinds_of(wrapped[place])
+            answer = function(*wrapped)
+            if name != "scan":
+                return states.following(TRACE.get(), answer, kinds)
+            if isinstance(answer, tuple) and len(answer) == 2:
+                return states.following(TRACE.get(), answer[0], kinds), answer[1]
+            return answer
+
+        return self.body(following, numbers, *args)
+
+    def choice(self, function: Callable, p: Any, f: Callable, g: Callable, *xs: Any) -> Any:
+        """Build a choice, again if the kinds of the numbers that the branches return differ."""
+        states, kinds = NumberStates(), [None]
+
+        def left(*wrapped: Any) -> Any:
+            results = states.first(TRACE.get(), f(*wrapped))
+            kinds[0] = kinds_of(results)
+            return results
+
+        def right(*wrapped: Any) -> Any:
+            return states.following(TRACE.get(), g(*wrapped), kinds[0])
+
+        while not states.is_settled:
+            states.is_settled = True
+            branches = (partial(self.body, branch, number_types(xs)) for branch in (left, right))
+            result = suspended(function, nodes_in(p, []), *branches, *(nodes_in(x, []) for x in xs))
+        return self.wrap_numbers(result, types_in(kinds[0]))
 
     def body(self, function: Callable, numbers: Sequence[Any], *args: Any) -> Any:
         """Call a user's function that builds the body of a loop, a branch or a gradient: nodes in, nodes out.
@@ -284,6 +345,11 @@ def nodes_in(value: Any, operands: list[Tracer]) -> Any:
     if type(value) is dict:
         return {key: nodes_in(x, operands) for key, x in value.items()}
     return value
+
+
+def is_body(x: Any) -> bool:
+    """Return True for a user's function."""
+    return callable(x) and not isinstance(x, Tracer | Node)
 
 
 def members_as(pattern: Any, members: Iterable[Any]) -> Any:

@@ -29,7 +29,6 @@ ANY_DTYPE = (  # functions that read an array or a number; the dtype of the resu
 )
 FORGOTTEN = {
     "the operand has that dtype, shape or form already": """
-        cgraph/array_api/creation.py: asarray → cgraph.array_api.creation.astype: copy
         cgraph/array_api/creation.py: asarray → cgraph.array_api.creation.astype: device
         cgraph/formats/tflite/operators/conv.py: sums_of → cgraph.kernels.conv8.calls.Result: zero
         cgraph/numpy/nans.py: nanvar → cgraph.numpy.reductions.sum: dtype
