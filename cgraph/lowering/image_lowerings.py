@@ -21,6 +21,7 @@ from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.rule import winograd_rule
 from cgraph.lowering.clipped_lowerings import is_clipped, layer_halo, leaves_out_padding, source_form
+from cgraph.lowering.depthwise_lowerings import plain_depthwise, stays_plain
 from cgraph.lowering.frame_lowerings import frame_by_frame, frames_of, volumes_of_frames
 from cgraph.lowering.image_builder import ImageBuilder, array_of
 from cgraph.lowering.int8_lowerings import (
@@ -131,7 +132,11 @@ class Lowering(Record, eq=False):
 def lowering_of(node: Node, context: LoweringContext) -> Lowering | None:
     """Return the row of the table for a node."""
     kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
-    row = TRANSPOSED_PIXELS if multiplies_pixels(node, context.target) else LOWERINGS.get(kind)
+    row = LOWERINGS.get(kind)
+    if multiplies_pixels(node, context.target):
+        row = TRANSPOSED_PIXELS
+    elif not context.by_rows and stays_plain(node, context.target, context.laned):
+        row = FEW_FILTERS
     return row if row and row.takes(node, context) else None
 
 
@@ -425,6 +430,7 @@ def operand(b: ImageBuilder, x: Node, form: Form) -> Node:
     return apply(BroadcastTo(form.shape), channels)
 
 
+FEW_FILTERS = Lowering(always, plain_depthwise, laned=False)
 TRANSPOSED_PIXELS = Lowering(always, pixel_transpose, laned=False)
 LOWERINGS: dict[type[Op], Lowering] = {
     IntegerConv: Lowering(always, byte_convolution, halo=byte_halo, alike=residuals, fill=byte_fill),

@@ -207,7 +207,10 @@ def volumes_of_every_kind():
     few, four = cg.Var((2, 3, 4, 9, 9), name="few"), cg.Var((2, 4, 4, 9, 9), name="four")
     f, g = (normal(np.random.default_rng(0), few, 0.1, (17, c, 3, 3, 3)) for c in (3, 17))
     y = cg.conv3d(few, f, (1, 2, 2), 1)
-    return [cg.conv3d(cg.relu(y), g, 1, 1) + y, cg.max_pool3d(four, 3, 2, 1), cg.avg_pool3d(cg.abs(volume()), 2)]
+    single, point = (normal(np.random.default_rng(0), few, 0.1, s) for s in ((4, 1, 1, 3, 3), (8, 9, 1, 1, 1)))
+    plain = cg.conv3d(four, single, 1, (0, 1, 1), groups=4)
+    pools = [cg.max_pool3d(v, 3, 2, 1) for v in (cg.relu(y), plain, four)]
+    return [cg.conv3d(cg.relu(y), g, 1, 1) + y, *pools, cg.avg_pool3d(cg.abs(y), 2), cg.conv3d(volume(), point)]
 
 
 def volume():
@@ -219,12 +222,13 @@ def every_op():
     x, v = cg.Var((2, 17, 12, 12), name="x"), cg.Var((5, 40), name="v")
     y = layer(x)
     joined = cg.concat([y, cg.resize(layer(x), (12, 12), scales=(1.0, 2.0)), y], 1)
-    up = cg.conv_transpose2d(y, normal(np.random.default_rng(0), x, 0.1, (17, 8, 2, 2)), 2)
+    up, little = (cg.conv_transpose2d(y, normal(np.random.default_rng(0), x, 0.1, (17, k, 2, 2)), 2) for k in (9, 3))
     wide = layer(cg.Var((2, 64, 12, 12), name="wide"), 64)  # Winograd
     single = cg.conv2d(y, normal(np.random.default_rng(0), x, 0.1, (17, 1, 3, 3)), 1, 1, 1, 17)  # depthwise
     yield [
         layer(joined, 8),
         layer(up, 8),
+        little,
         layer(wide, 64),
         single,
         layer(cg.avg_pool2d(y, 3, 2, 1, ceil=True), 8),

@@ -129,19 +129,8 @@ def few_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
     ``most * log(n / most)`` of a row in random order. Vectors of contiguous items without such a one are passed over.
     Task: a group of rows.
     """
-    keys, places, lanes = k.stack_ptr(f"u{dtype[1:]}", FEW), k.stack_ptr("i8", FEW), k.target.lanes_of(dtype)
-
-    def insert_item(item: Val, i: Val, free: Val) -> None:
-        to = k.slot(free)
-        with k.loop_while() as w:
-            w.until(to.value <= 0)
-            other = keys.load(to.value - 1)
-            w.until(other >= item)
-            keys.store(other, to.value)
-            places.store(places.load(to.value - 1), to.value)
-            to.value = to.value - 1
-        keys.store(item, to.value)
-        places.store(i, to.value)
+    first = FirstItems(k.stack_ptr(f"u{dtype[1:]}", FEW), k.stack_ptr("i8", FEW))
+    lanes = k.target.lanes_of(dtype)
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:
         row = run.items(2, "u1")
@@ -150,28 +139,49 @@ def few_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
             return row.plus_bytes(i * a.x_step).as_dtype(dtype).load(align=1)
 
         with k.loop(0, a.most) as i:
-            insert_item(ordered_key(k, item_at(i), descending), i, i)
+            insert_item(k, first, ordered_key(k, item_at(i), descending), i, i)
 
         def offer(i: Val) -> None:
             item = ordered_key(k, item_at(i), descending)
-            with k.if_(item > keys.load(a.most - 1), likely=False):
-                insert_item(item, i, a.most - 1)
+            with k.if_(item > first.keys.load(a.most - 1), likely=False):
+                insert_item(k, first, item, i, a.most - 1)
 
         whole = k.select(a.x_step == int(dtype[1:]), a.most + (a.columns - a.most) // lanes * lanes, a.most)
         with k.loop(a.most, whole, lanes) as i:
             some = ordered_key(k, row.as_dtype(dtype).load(i, lanes, align=1), descending)
-            earlier = some > k.splat(keys.load(a.most - 1), lanes)
+            earlier = some > k.splat(first.keys.load(a.most - 1), lanes)
             with k.if_(any_lane(k, earlier), likely=False), k.loop(0, lanes) as j:
                 offer(i + j)
         with k.loop(whole, a.columns) as i:
             offer(i)
         with k.loop(0, a.most) as i:
-            place = places.load(i)
+            place = first.places.load(i)
             run.item(1, "i8", i).store(place, align=1)
             if wants_values:
                 run.item(0, dtype, i).store(item_at(place), align=1)
 
     each_run(k, ("values", "places", "x"), body)
+
+
+class FirstItems(Record, eq=False):
+    """The first items of a row so far, sorted: ordered keys and indices."""
+
+    keys: Ptr
+    places: Ptr
+
+
+def insert_item(k: Builder, first: FirstItems, key: Val, i: Val, free: Val) -> None:
+    """Insert the key of item `i` before smaller ones, which move towards the free place after them."""
+    to = k.slot(free)
+    with k.loop_while() as w:
+        w.until(to.value <= 0)
+        other = first.keys.load(to.value - 1)
+        w.until(other >= key)
+        first.keys.store(other, to.value)
+        first.places.store(first.places.load(to.value - 1), to.value)
+        to.value = to.value - 1
+    first.keys.store(key, to.value)
+    first.places.store(i, to.value)
 
 
 def ordered_key(k: Builder, x: Val, descending: bool) -> Val:
