@@ -8,10 +8,13 @@ from cgraph.kernels.isa.architectures import architecture_of_machine
 from cgraph.kernels.isa.records import Host
 from cgraph.kernels.isa.x86 import ARCHITECTURE, AVX512_HOST, BEYOND, INTEL, LINUX, detect
 from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm.compile import compile_kernel
+from cgraph.kernels.prebuilt.kernel_list import listed
 from cgraph.kernels.prebuilt.table import opened_table
 from cgraph.kernels.store import prebuilt_name
 from cgraph.kernels.target import host_target, on_tiles
 
+CODES = ("f4", "f8", "u1", "i4", "i8", "u2")
 FILL = Kernel("blocked_copy.fill_halo", ("f4", 8))
 
 
@@ -63,3 +66,15 @@ def test_a_processor_with_tiles_has_two_tables(monkeypatch):
 def test_common_targets_with_tiles_are_those_of_processors_that_have_them():
     for target in common_targets():
         assert not target.tiles or "+amx-tile" in target.features
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(len(ARCHITECTURE.common) + 1))
+def test_a_kernel_of_each_family_compiles_for_each_common_processor(place):
+    """LLVM ends the process if a kernel uses an instruction that its target lacks."""
+    if architecture_of_machine(builds.host().triple) is not ARCHITECTURE:
+        pytest.skip("common processors are listed for x86-64")
+    target = common_targets()[place]
+    kernels = {(kernel.family, *(x for x in kernel.params if x in CODES)): kernel for kernel in listed(target)}
+    for kernel in kernels.values():
+        assert compile_kernel(kernel, "symbol", target)[0], kernel
