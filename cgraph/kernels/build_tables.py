@@ -17,6 +17,7 @@ from cgraph.kernels.prebuilt.table import FOLDER, path_of, write_table
 from cgraph.kernels.store import prebuilt_name
 from cgraph.kernels.target import Target, host_target, on_tiles
 from cgraph.system.machine import allowed_processors
+from cgraph.terminal import say
 
 
 def build_tables(is_for_all: bool) -> list[Path]:
@@ -58,4 +59,5 @@ def build_table(target: Target, kernels: Iterable[Kernel], path: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{path}\n" for path in build_tables(sys.argv[1:] == ["all"]))
+    for path in build_tables(sys.argv[1:] == ["all"]):
+        say(str(path))

@@ -8,13 +8,13 @@ import hashlib
 import json
 import os
 import platform
-import sys
 from functools import cache
 from pathlib import Path
 
 from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.isa.architectures import cpuinfo, host_architecture, host_features, vendor
 from cgraph.kernels.isa.records import Host as Host
+from cgraph.system.machine import is_linux
 from cgraph.system.tiles import request_tiles
 
 TILES = ("amx-tile", "amx-int8", "amx-bf16")
@@ -57,7 +57,7 @@ def read_parts(raw: bytes) -> list[str] | None:
 
 def linux_host() -> Host | None:
     """Return the description of a machine whose system reports all features that targets need, else None."""
-    features = detected_features() if sys.platform == "linux" else []
+    features = detected_features() if is_linux() else []
     if not features:
         return None
     import llvmlite

@@ -20,6 +20,11 @@ def system_name() -> str:
     return f"{sys.platform} {platform.machine()}"
 
 
+def is_linux() -> bool:
+    """Return True on Linux, whose ``/proc/cpuinfo`` reports all features of the processor."""
+    return sys.platform == "linux"
+
+
 def quick_clock() -> int:
     """Return the number of the clock that is quickest to read."""
     return COARSE_CLOCK if sys.platform == "linux" else MONOTONIC_CLOCK

@@ -2,7 +2,6 @@ import json
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cuda import driver, gpu
 from cgraph.engine.cuda.driver import open_driver
 from cgraph.kernels.cache import cache_folder
+from cgraph.kernels.prebuilt.table import KernelTable
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 from cgraph.record import replace
@@ -122,7 +122,7 @@ def test_each_fact_stands_in_its_own_place_of_the_text(monkeypatch, capsys):
 def test_each_fact_comes_from_its_own_source(monkeypatch, folder):
     (folder.path / "a.o").write_bytes(bytes(10))
     monkeypatch.setattr(store(), "folder", folder)
-    monkeypatch.setattr(store(), "table", lambda target: SimpleNamespace(places={"a": 1, "b": 2, "c": 3}))
+    monkeypatch.setattr(store(), "table", lambda target: KernelTable(None, "", {"a": 1, "b": 2, "c": 3}))
     monkeypatch.setattr(info.os, "cpu_count", lambda: 96)
     monkeypatch.setattr(info, "allowed_processors", lambda: 48)
     monkeypatch.setattr(info, "quota_of", lambda *_: 6.5)

@@ -149,7 +149,8 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
     facts = {
         "cgraph": "1.2", "cpu": "a cpu", "target": "avx9", "float32_lanes": 48, "bf16": "pairs", "tiles": None,
         "vdpbf16ps": False, "no_bf16": None, "cores": 31, "affinity": 17, "quota": 2.5,
-        "threads": 5, "cache": "folder", "cache_kernels": 41, "cache_nbytes": 3072, "cuda": ["one", "two"],
+        "threads": 5, "cache": "folder", "built_kernels": 77, "cache_kernels": 41, "cache_nbytes": 3072,
+        "cuda": ["one", "two"],
         "no_cuda": None, "python": "3.x", "numpy": "2.y", "llvmlite": "0.z",
     }  # fmt: skip
     monkeypatch.setattr(info, "gather", lambda: facts)
@@ -161,7 +162,7 @@ def test_info_has_each_number_at_its_label(monkeypatch, capsys):
         "also in training",
         "this processor has none",
         "5: of 31 cores this process may use 17, its quota is 2.5",
-        "41 on disk, 3 KiB, in folder",
+        "77 built with the package; 41 on disk, 3 KiB, in folder",
         "one; two",
         "Python 3.x, NumPy 2.y, llvmlite 0.z",
     ]

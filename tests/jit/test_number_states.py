@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import ShapeError
+from tests.support.tolerance import assert_near
 
 XS = np.array([1, 2, 3, 0, 2, 1], "f4")
 NUMBERS = (True, 0, 2, 0.5, 1j)
@@ -36,7 +37,7 @@ def in_python(step, state, xs):
 
 def assert_equal_with_dtype(got, want):
     assert np.asarray(got).dtype == np.asarray(want).dtype
-    np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert_near(got, want, "float32 formulas")
 
 
 LOOPS = (scan, fori, while_loop)

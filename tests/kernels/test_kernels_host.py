@@ -95,7 +95,7 @@ def test_linux_and_llvm_report_the_same_features():
 @pytest.mark.parametrize("lacks", ["system", "features"])
 def test_a_machine_that_linux_does_not_describe_is_described_by_llvm(lacks, monkeypatch):
     if lacks == "system":
-        monkeypatch.setattr(host_module.sys, "platform", "darwin")
+        monkeypatch.setattr(host_module, "is_linux", lambda: False)
     else:
         monkeypatch.setattr(host_module, "host_features", frozenset)
     assert host_module.linux_host() is None

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.move.calls import copy_calls, fill_calls, move_calls, moves_in_order
 from cgraph.kernels.target import host_target, target_named
@@ -68,6 +69,18 @@ def test_a_few_runs_alternate_and_are_taken_apart(runs, dtype, target, order):
             run_calls(copy_calls(target, view_of(wide[1:-1]), view), target, order)
             np.testing.assert_array_equal(wide[1:-1], seen)
             assert (wide[0] == 101).all() and (wide[-1] == 101).all()
+
+
+@given(st.data())
+def test_every_call_has_rows_that_its_table_of_axes_describes(data):
+    """A kernel divides by the extent of the first axis of the table: without one it reads what follows the table."""
+    shape = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
+    order = data.draw(st.permutations(range(len(shape))))
+    x, out = np.zeros(shape, "f4").transpose(order), np.zeros([shape[i] for i in order], "f4")
+    for target in TARGETS:
+        for call in copy_calls(target_named(target), view_of(out), view_of(x)):
+            args = dict(zip(signature_of(call.kernel.family).args, call.args))
+            assert args.get("rank", 1) >= 1, call
 
 
 @pytest.mark.parametrize("target", TARGETS)

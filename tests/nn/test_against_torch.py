@@ -5,6 +5,7 @@ import pytest
 
 import nn
 from nn.torch_names import TorchNames
+from tests.support.tolerance import assert_near
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.slow
@@ -130,9 +131,8 @@ def arrays_of(pairs):
     return arrays
 
 
-def assert_near(got, want):
-    scale = np.abs(want).max(initial=0.01)
-    np.testing.assert_allclose(got, want, rtol=0, atol=2e-3 * scale)
+def assert_like_torch(got, want):
+    assert_near(got, want, "float32 trainings beside float64", np.abs(want).max(initial=0.01))
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +154,7 @@ def test_a_random_network_trains_as_in_torch(seed):
     draws = [rng.normal(size=shape).astype("f4") for _ in range(4)]
     with torch.no_grad():
         want = modules.eval()(torch.tensor(draws[0].astype(float))).numpy()
-    assert_near(nn.compile(model, batch=shape[0], samples=[nn.Sample(shape[1:])])(draws[0]), want)
+    assert_like_torch(nn.compile(model, batch=shape[0], samples=[nn.Sample(shape[1:])])(draws[0]), want)
     if not model.parameters():
         return
     loss, method = str(rng.choice([*LOSSES])), str(rng.choice([*METHODS]))
@@ -167,6 +167,6 @@ def test_a_random_network_trains_as_in_torch(seed):
         total = LOSSES[loss](modules(torch.tensor(x.astype(float))), torch.tensor(targets.astype(float)))
         total.backward()
         own.step()
-        assert_near(step(x, targets)[0], total.item())
+        assert_like_torch(step(x, targets)[0], total.item())
         for variable, value in arrays_of(pairs).items():
-            assert_near(variable.value, value)
+            assert_like_torch(variable.value, value)

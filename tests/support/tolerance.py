@@ -72,6 +72,9 @@ NEAR = {
     "float32 deep networks": T("a hundred layers, by other kernels", 1e-3, 1e-4),
     "float32 light networks": T("the onnx package's networks, whose outputs come from other kernels", 1e-3, 1e-5),
     "float32 weights of shards": T("weights after some steps whose gradients were added in another order", 1e-4, 1e-6),
+    "float32 trainings beside float64": T(
+        "steps of a training in float32, divided by roots of small squares", of_terms=2e-3
+    ),
     "float32 trainings": T("some steps of a training, which amplify rounding", 1e-3),
     "float32 weights after training": T("weights of about 1 after an epoch", 2e-3, 2e-4),
     "float32 TFLite": T("TFLite's kernels, by another order of sums", 2e-5, 2e-6),

@@ -46,11 +46,8 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
 
         def words(column: Val) -> None:
             loads = [(x + channel * a.x_plane).load(column, k.target.lanes) for channel in inside]
-            used = [
-                k.select(block * lanes + i < a.c, k.cast(y, "u4"), k.const(0, "u4", y.lanes))
-                for i, y in enumerate(loads)
-            ]
-            out.as_dtype("u4").store(reduce(operator.or_, [y << 8 * i for i, y in enumerate(used)]), column, align=1)
+            word = words_of(k, loads, a.c - block * lanes)
+            out.as_dtype("u4").store(word, column, align=1)
 
         if (dtype, lanes) != ("u1", WORD) or k.target.lanes <= lanes:
             in_squares(k, a.w, dtype, lanes, square, part, single)
@@ -60,6 +57,12 @@ def to_blocked(k: Builder, dtype: str, lanes: int) -> None:
                 in_squares(k, a.w, dtype, k.target.lanes, words, part, single)
             with narrow:
                 in_squares(k, a.w, dtype, lanes, square, part, single)
+
+
+def words_of(k: Builder, channels: list[Val], count: Val) -> Val:
+    """Return words of four bytes, one of each channel; the bytes from `count` on are 0."""
+    used = [k.select(count > i, k.cast(x, "u4"), k.const(0, "u4", x.lanes)) for i, x in enumerate(channels)]
+    return reduce(operator.or_, [x << 8 * i for i, x in enumerate(used)])
 
 
 @final

@@ -166,8 +166,11 @@ def alternating(target: Target, out: View, x: View) -> list[Call]:
 
 
 def without_axis(x: View, axis: int) -> View:
-    """Return the view of the first elements along an axis."""
-    return replace(x, shape=x.shape[:axis] + x.shape[axis + 1 :], strides=x.strides[:axis] + x.strides[axis + 1 :])
+    """Return the view of the first elements along an axis. It has rows, one if no axis is left for them."""
+    shape, strides = x.shape[:axis] + x.shape[axis + 1 :], x.strides[:axis] + x.strides[axis + 1 :]
+    return replace(
+        x, shape=(1, *shape) if len(shape) < 2 else shape, strides=(0, *strides) if len(shape) < 2 else strides
+    )
 
 
 def streams(out: View) -> bool:

@@ -122,7 +122,7 @@ class RowOfWindows(Record, eq=False):
         k, a = self.k, self.a
         along = taps_of(a.column_table, column, a.tap_column)
         empty = nothing(k, self.kind, x.dtype, lanes)
-        if self.lanes:
+        if self.lanes or self.kind == "mean":
             value = reduced(k, self.kind, x + along.start, (*outer, along), empty, stride)
         else:
             with fold(k, along.first, along.stop, [x + along.start, empty]) as s:
@@ -164,15 +164,16 @@ def mean_of(k: Builder, total: Val, axes: Sequence[Taps]) -> Val:
 
 
 @final
-def sweep(k: Builder, dtype: str, down: int, across: int, step: int, kind: str) -> None:
-    """As `volume`: the taps along the other axes are reduced once for each column of the image, not for each window.
+def sweep(k: Builder, dtype: str, down: int, across: int, step: int) -> None:
+    """The largest elements, as `volume`: taps along the other axes are reduced once for each column of the image, not
+    for each window.
 
     The same bits, since a window is reduced column by column there, too. Columns of `SPAN` elements at most are on the
-    stack. Padding is zeros or the least number there, so all windows are alike.
+    stack. Padding is the least number there, so all windows are alike.
     """
     a = k.args()
     columns = k.stack_ptr(register_dtype(dtype), SPAN)
-    row = RowBySweeps(k, a, kind, down, across, step, columns)
+    row = RowBySweeps(k, a, down, across, step, columns)
     with each_task(k, a.planes, a.frames, a.rows) as (image, channel, frame, r):
         outer = taps_of(a.frame_table, frame, a.tap_frame), taps_of(a.row_table, r, a.tap_row)
         x = a.x + (image * a.x_image + channel * a.x_plane + outer[0].start + outer[1].start)
@@ -186,7 +187,6 @@ class RowBySweeps(Record, eq=False):
 
     k: Builder
     a: SimpleNamespace
-    kind: str
     down: int
     across: int
     step: int
@@ -200,7 +200,7 @@ class RowBySweeps(Record, eq=False):
         high = k.smaller(a.width - start, a.span)
         for begin, end in ((k.const(0, "i8"), low), (high, a.span)):
             with k.loop(begin, end) as i:
-                self.columns.store(nothing(k, self.kind, self.columns.dtype, 0), i)
+                self.columns.store(nothing(k, "max", self.columns.dtype, 0), i)
         whole = k.select(high - low < self.down, low, high)
         with k.loop(low, whole, self.down) as i:
             self.reduce_columns(x + start, outer, k.smaller(i, high - self.down), self.down)
@@ -208,24 +208,20 @@ class RowBySweeps(Record, eq=False):
             self.reduce_columns(x + start, outer, i, 0)
         with k.loop(0, a.tile, max(self.across, 1)) as i:
             at = k.smaller(i, a.tile - self.across) if self.across else i
-            out.store(self.value(outer, first, at), (first + at) * (1 if self.across else a.o_column))
+            out.store(self.value(at), (first + at) * (1 if self.across else a.o_column))
 
     def reduce_columns(self, x: Ptr, outer: Sequence[Taps], i: Val, lanes: int) -> None:
-        empty = nothing(self.k, self.kind, x.dtype, lanes)
-        self.columns.store(reduced(self.k, self.kind, x + i, outer, empty), i)
+        empty = nothing(self.k, "max", x.dtype, lanes)
+        self.columns.store(reduced(self.k, "max", x + i, outer, empty), i)
 
-    def value(self, outer: Sequence[Taps], first: Val, i: Val) -> Val:
+    def value(self, i: Val) -> Val:
         """Return the value of window `i` of the tile, or of several from there on."""
         k, a = self.k, self.a
-        empty = nothing(k, self.kind, self.columns.dtype, self.across)
+        empty = nothing(k, "max", self.columns.dtype, self.across)
         with fold(k, k.const(0, "i8"), a.taps, [self.columns + i * a.stride, empty]) as s:
             at, value = s.values
-            s.next = [at + a.tap_column, combine(k, self.kind, value, load_apart(k, at, self.across, self.step))]
-        if self.kind != "mean":
-            return s.values[1]
-        count = k.cast(outer[0].count * outer[1].count, s.values[1].dtype)
-        factors = load_apart(k, a.column_counts + (first + i), self.across, 1)
-        return s.values[1] / (k.cast(factors, count.dtype) * (k.splat(count, self.across) if self.across else count))
+            s.next = [at + a.tap_column, combine(k, "max", value, load_apart(k, at, self.across, self.step))]
+        return s.values[1]
 
 
 def load_apart(k: Builder, at: Ptr, lanes: int, stride: int) -> Val:
