@@ -2,10 +2,13 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +20,7 @@ from cgraph.engine.cpu import threads as threads_module
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
 
+ROOT = Path(__file__).parents[2]
 needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer signals here")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -58,7 +62,23 @@ def interrupted(call: Callable[[], Any], seconds: float, error: type[BaseExcepti
 
 
 @needs_alarm
+@pytest.mark.parametrize("error", ["KeyboardInterrupt", "Timeout"])
 def test_signals_at_any_moment_lose_no_core_and_block_no_call(error):
+    """In a process of its own: one that had run thousands of other tests once ended here without a message."""
+    place = "x." if error == "Timeout" else ""
+    script = f"import tests.function.test_interrupts as x; x.interrupt_many_calls({place}{error})"
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", script], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"
+
+
+def interrupt_many_calls(error: type[BaseException]) -> None:
+    def raise_it(*_: Any) -> None:
+        if alarm.armed:
+            raise error
+
+    signal.signal(signal.SIGALRM, raise_it)
     x = cg.Var((8,), "float64", "x")
     f, a = cg.compile(cg.sin(x), [x]), np.ones(8)
     for i in range(1500):
