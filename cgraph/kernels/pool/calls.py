@@ -56,9 +56,9 @@ def pool_calls(
         return blocks
     lanes = x.lanes if isinstance(x, BlockedView) else 0
     rows = RowsOfWindows.of(target, x.dtype, lanes, to, source, window, tables)
-    tile = 0 if lanes else sweep_tile(target, rows, kind, window.kernel[0])
+    tile = 0 if lanes or kind == "mean" else sweep_tile(target, rows, window.kernel[0])
     if tile:
-        return sweep_calls(target, rows, Frames(1, np.array([[0, 1, 1, 0]], np.int64), 0, 0), tile)
+        return sweep_calls(target, rows, Frames(1, np.array([[0, 1, 1, 0]], np.int64), 0, 0), kind, tile)
     band = band_of(to.rows, to.columns)
     tasks = banded_tasks(to.n, to.count, to.rows, band)
     is_loop = not lanes or target.is_small or window.taps > MOST_TAPS
@@ -83,9 +83,9 @@ def volume_pool_calls(
     depth[:, 3] *= step
     rows = RowsOfWindows.of(target, x.dtype, 0, to, source, window, tables)
     frames = Frames(out.shape[2], depth, step * dilation, out.strides[2] // out.itemsize)
-    tile = sweep_tile(target, rows, kind, taps * window.kernel[0])
+    tile = sweep_tile(target, rows, taps * window.kernel[0])
     if tile:
-        return sweep_calls(target, rows, frames, tile)
+        return sweep_calls(target, rows, frames, kind, tile)
     tasks = to.n * to.count * frames.count * to.rows
     chunk = rows.chunk(tasks, window.taps * taps)
     call = VOLUME.call(rows.parameters(kind), tasks, chunk, **rows.arguments(), **frames.arguments())
@@ -110,22 +110,14 @@ class Frames(Record, eq=False):
         return {"frame_table": Pointer(self.table), "tap_frame": self.tap, "o_frame": self.out, "frames": self.count}
 
 
-def sweep_tile(target: Target, rows: "RowsOfWindows", kind: str, outer: int) -> int:
+def sweep_tile(target: Target, rows: "RowsOfWindows", outer: int) -> int:
     """Return the results of a tile of a sweep; 0 where each window is computed by itself.
 
     A sweep reduces the `outer` taps of a column once for all windows that contain it. That gains from three taps on,
-    if columns lie side by side in memory and make vectors, and needs more of the stack than small targets have. Means
-    are sums in C order, as those of blocked images.
+    if columns lie side by side in memory and make vectors, and needs more of the stack than small targets have.
     """
     window, to, source = rows.window, rows.to, rows.source
-    if (
-        kind == "mean"
-        or outer < LEAST_OUTER
-        or window.kernel[1] == 1
-        or source.column != 1
-        or source.columns < FEWEST
-        or not to.columns
-    ):
+    if outer < LEAST_OUTER or window.kernel[1] == 1 or source.column != 1 or source.columns < FEWEST or not to.columns:
         return 0
     if target.lanes == 1 or target.is_small:
         return 0
@@ -133,17 +125,17 @@ def sweep_tile(target: Target, rows: "RowsOfWindows", kind: str, outer: int) -> 
     return max(min(most, to.columns), 0)
 
 
-def sweep_calls(target: Target, rows: "RowsOfWindows", frames: Frames, tile: int) -> KernelCalls:
+def sweep_calls(target: Target, rows: "RowsOfWindows", frames: Frames, kind: str, tile: int) -> KernelCalls:
     to, source, window, stride = rows.to, rows.source, rows.window, rows.window.stride[1]
     lanes = target.lanes_of(rows.dtype)
     down = power_below(min(2 * lanes, source.columns))
     across = power_below(min(2 * lanes, tile)) if to.column == 1 and stride <= MOST_STEP and tile >= FEWEST else 0
-    tables = frames.table, *rows.tables
+    tables = frames.table, *rows.tables, rows.tables[1][:, 2].astype(np.int32)
     tasks = to.n * to.count * frames.count * to.rows
     cost = to.columns * (4 + stride * window.kernel[0] * 0.5) / max(across // 2, 1)
     call = SWEEP.call(
-        (rows.dtype, down, across, stride if across else 1), tasks, chunk_of(tasks, cost),
-        **rows.arguments(), **frames.arguments(), taps=window.kernel[1],
+        (rows.dtype, down, across, stride if across else 1, kind), tasks, chunk_of(tasks, cost),
+        **rows.arguments(), **frames.arguments(), column_counts=Pointer(tables[-1]), taps=window.kernel[1],
         stride=stride, left=window.pad[1], width=source.columns, tile=tile,
         span=(tile - 1) * stride + window.extent[1],
     )  # fmt: skip

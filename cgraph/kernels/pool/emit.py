@@ -1,8 +1,9 @@
 """Pooling over windows, on channel-blocked images (a vector is a block's channels), plain views, and plain volumes.
 
 Plain rows are computed a vector of columns at a time where all taps are inside the image, all others value by value:
-the same bits. Tables describe which taps of a window lie inside the image: per frame, row and column of the result the
-first and the last tap (excluded) and, for averages, that axis's factor of the divisor.
+the same bits. Means of images are sums in C order, those of volumes sums of columns. Tables describe which taps of a
+window lie inside the image: per frame, row and column of the result the first and the last tap (excluded) and, for
+averages, that axis's factor of the divisor.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ def window(k: Builder, dtype: str, lanes: int, across: int, step: int, kind: str
     Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
     a = k.args()
-    row_of = RowOfWindows(k, a, kind, lanes, across, step)
+    row_of = RowOfWindows(k, a, kind, lanes, across, step, kind == "mean")
     with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):
         taps = taps_of(a.row_table, row, a.tap_row)
         x = a.x + (image * a.x_image + channel * a.x_plane + taps.start)
@@ -41,7 +42,7 @@ def window(k: Builder, dtype: str, lanes: int, across: int, step: int, kind: str
 def volume(k: Builder, dtype: str, lanes: int, across: int, step: int, kind: str) -> None:
     """As `window`, on plain volumes. Task: one row of one frame of a channel."""
     a = k.args()
-    row_of = RowOfWindows(k, a, kind, lanes, across, step)
+    row_of = RowOfWindows(k, a, kind, lanes, across, step, False)
     with each_task(k, a.planes, a.frames, a.rows) as (image, channel, frame, row):
         along, down = taps_of(a.frame_table, frame, a.tap_frame), taps_of(a.row_table, row, a.tap_row)
         x = a.x + (image * a.x_image + channel * a.x_plane + along.start + down.start)
@@ -73,7 +74,7 @@ def taps_of(table: Ptr, i: Val, step: Val) -> Taps:
 
 
 class RowOfWindows(Record, eq=False):
-    """A row of results: the parameters of `window`, and its arguments."""
+    """A row of results: the parameters of `window`, its arguments, and the order of the taps of plain images."""
 
     k: Builder
     a: SimpleNamespace
@@ -81,6 +82,7 @@ class RowOfWindows(Record, eq=False):
     lanes: int
     across: int
     step: int
+    in_c_order: bool
 
     def emit(self, out: Ptr, x: Ptr, outer: Sequence[Taps]) -> None:
         """Compute all columns; `outer`: the taps along the other axes."""
@@ -122,7 +124,7 @@ class RowOfWindows(Record, eq=False):
         k, a = self.k, self.a
         along = taps_of(a.column_table, column, a.tap_column)
         empty = nothing(k, self.kind, x.dtype, lanes)
-        if self.lanes or self.kind == "mean":
+        if self.lanes or self.in_c_order:
             value = reduced(k, self.kind, x + along.start, (*outer, along), empty, stride)
         else:
             with fold(k, along.first, along.stop, [x + along.start, empty]) as s:
@@ -164,16 +166,15 @@ def mean_of(k: Builder, total: Val, axes: Sequence[Taps]) -> Val:
 
 
 @final
-def sweep(k: Builder, dtype: str, down: int, across: int, step: int) -> None:
-    """The largest elements, as `volume`: taps along the other axes are reduced once for each column of the image, not
-    for each window.
+def sweep(k: Builder, dtype: str, down: int, across: int, step: int, kind: str) -> None:
+    """As `volume`: the taps along the other axes are reduced once for each column of the image, not for each window.
 
     The same bits, since a window is reduced column by column there, too. Columns of `SPAN` elements at most are on the
-    stack. Padding is the least number there, so all windows are alike.
+    stack. Padding is zeros or the least number there, so all windows are alike.
     """
     a = k.args()
     columns = k.stack_ptr(register_dtype(dtype), SPAN)
-    row = RowBySweeps(k, a, down, across, step, columns)
+    row = RowBySweeps(k, a, kind, down, across, step, columns)
     with each_task(k, a.planes, a.frames, a.rows) as (image, channel, frame, r):
         outer = taps_of(a.frame_table, frame, a.tap_frame), taps_of(a.row_table, r, a.tap_row)
         x = a.x + (image * a.x_image + channel * a.x_plane + outer[0].start + outer[1].start)
@@ -187,6 +188,7 @@ class RowBySweeps(Record, eq=False):
 
     k: Builder
     a: SimpleNamespace
+    kind: str
     down: int
     across: int
     step: int
@@ -200,7 +202,7 @@ class RowBySweeps(Record, eq=False):
         high = k.smaller(a.width - start, a.span)
         for begin, end in ((k.const(0, "i8"), low), (high, a.span)):
             with k.loop(begin, end) as i:
-                self.columns.store(nothing(k, "max", self.columns.dtype, 0), i)
+                self.columns.store(nothing(k, self.kind, self.columns.dtype, 0), i)
         whole = k.select(high - low < self.down, low, high)
         with k.loop(low, whole, self.down) as i:
             self.reduce_columns(x + start, outer, k.smaller(i, high - self.down), self.down)
@@ -208,20 +210,24 @@ class RowBySweeps(Record, eq=False):
             self.reduce_columns(x + start, outer, i, 0)
         with k.loop(0, a.tile, max(self.across, 1)) as i:
             at = k.smaller(i, a.tile - self.across) if self.across else i
-            out.store(self.value(at), (first + at) * (1 if self.across else a.o_column))
+            out.store(self.value(outer, first, at), (first + at) * (1 if self.across else a.o_column))
 
     def reduce_columns(self, x: Ptr, outer: Sequence[Taps], i: Val, lanes: int) -> None:
-        empty = nothing(self.k, "max", x.dtype, lanes)
-        self.columns.store(reduced(self.k, "max", x + i, outer, empty), i)
+        empty = nothing(self.k, self.kind, x.dtype, lanes)
+        self.columns.store(reduced(self.k, self.kind, x + i, outer, empty), i)
 
-    def value(self, i: Val) -> Val:
+    def value(self, outer: Sequence[Taps], first: Val, i: Val) -> Val:
         """Return the value of window `i` of the tile, or of several from there on."""
         k, a = self.k, self.a
-        empty = nothing(k, "max", self.columns.dtype, self.across)
+        empty = nothing(k, self.kind, self.columns.dtype, self.across)
         with fold(k, k.const(0, "i8"), a.taps, [self.columns + i * a.stride, empty]) as s:
             at, value = s.values
-            s.next = [at + a.tap_column, combine(k, "max", value, load_apart(k, at, self.across, self.step))]
-        return s.values[1]
+            s.next = [at + a.tap_column, combine(k, self.kind, value, load_apart(k, at, self.across, self.step))]
+        if self.kind != "mean":
+            return s.values[1]
+        count = k.cast(outer[0].count * outer[1].count, s.values[1].dtype)
+        factors = load_apart(k, a.column_counts + (first + i), self.across, 1)
+        return s.values[1] / (k.cast(factors, count.dtype) * (k.splat(count, self.across) if self.across else count))
 
 
 def load_apart(k: Builder, at: Ptr, lanes: int, stride: int) -> Val:

@@ -29,9 +29,10 @@ WINDOW = Signature(
 VOLUME = Signature("pool.volume", PARAMETERS, {**PLANES, **FRAMES})
 SWEEP = Signature(
     "pool.sweep",
-    ("dtype", "down", "across", "step"),  # `down`: columns of a vector of the largest elements along the other axes
+    ("dtype", "down", "across", "step", "kind"),  # `down`: columns of a vector of sums along the other axes
     {
         **PLANES, **FRAMES,
+        "column_counts": "i4*",  # the divisors of `column_table`
         # taps along a row, columns from one window to the next, columns before the image, columns of the image
         "taps": "i8", "stride": "i8", "left": "i8", "width": "i8",
         # results of a tile, and the columns that their windows span
