@@ -1,4 +1,4 @@
-"""Common NumPy calls and layers, each as a function of its own: a program whose kernels `benchmarks.prebuilt` records.
+"""Common NumPy calls and layers, each as a separate function: a program whose kernels `benchmarks.prebuilt` records.
 
 python -m benchmarks.common_calls
 """

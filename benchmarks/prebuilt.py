@@ -45,12 +45,12 @@ ENGINES = (
 def recorded_kernels() -> Iterator[dict[Kernel, None]]:
     """Collect the kernels that are loaded within this context."""
     kernels: dict[Kernel, None] = {}
-    known = KernelStore.load
+    load_kernels = KernelStore.load
 
     def record(store: KernelStore, requests: Iterable[Kernel], target: Any) -> dict[Kernel, int]:
         requests = list(requests)
         kernels.update(dict.fromkeys(requests))
-        return known(store, requests, target)
+        return load_kernels(store, requests, target)
 
     with patch.object(KernelStore, "load", record), patch(WITH_TILES, with_features):
         yield kernels
@@ -102,9 +102,9 @@ def record(paths: Iterable[Path]) -> None:
     """Add the kernels of files to the lists."""
     for path in paths:
         for name, options in ENGINES:
-            found = {line for kernel in kernels_of(path, options) if (line := line_of(kernel))}
+            recorded = {line for kernel in kernels_of(path, options) if (line := line_of(kernel))}
             lines = lines_in(list_path(name))  # read now: another process may record, too
-            new = found - lines
+            new = recorded - lines
             if name == "tiles":
                 new -= lines_in(list_path("host"))
             write_lines(list_path(name), lines | new)
@@ -135,8 +135,8 @@ def complete_lists() -> None:
     targets = {"host": host_target(), "avx2": target_named("avx2"), "tiles": with_features(host_target())}
     for name, target in targets.items():
         path = list_path(name)
-        known = {kernel for kernel in map(kernel_of, lines_in(path)) if is_accepted(kernel, target)}
-        kernels = known if name == "tiles" else with_variants(known)
+        accepted = {kernel for kernel in map(kernel_of, lines_in(path)) if is_accepted(kernel, target)}
+        kernels = accepted if name == "tiles" else with_variants(accepted)
         write_lines(path, {line for kernel in kernels if (line := line_of(kernel))})
 
 

@@ -80,10 +80,10 @@ def main(words: list[str]) -> None:
     print(f"| network | {' | '.join(WAYS)} | built over session | cold | warm |\n|---|{'---:|' * 7}")
     ratios: dict[str, list[float]] = {way: [] for way in WAYS[1:]}
     for path in map(Path, words):
-        found = row(path)
-        for way, known in ratios.items():
-            known.append(found[way] / found["session"])
-        texts = [f"{found[way]:.3f}" for way in WAYS] + [f"{known[-1]:.1f}" for known in ratios.values()]
+        times = row(path)
+        for way, values in ratios.items():
+            values.append(times[way] / times["session"])
+        texts = [f"{times[way]:.3f}" for way in WAYS] + [f"{values[-1]:.1f}" for values in ratios.values()]
         print(f"| {path.stem} | {' | '.join(texts)} |", flush=True)
     print(f"medians over session: {', '.join(f'{x} {statistics.median(y):.2f}' for x, y in ratios.items())}")
 

@@ -1,4 +1,4 @@
-"""Means of bytes by a product of 16 bits: the bytes of floats for every sum, whatever bytes it is made of."""
+"""Means of bytes by a product of 16 bits: for every sum the byte that floats give."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where the margin is kept, integers and floats give one byte, whatever bytes a window has."""
+"""Outside the margin, integers and floats give the same byte for all windows."""
 
 import numpy as np
 from hypothesis import assume, given, settings

@@ -137,3 +137,13 @@ def test_the_index_is_json(path):
     index = json.loads(raw[LENGTH : LENGTH + int.from_bytes(raw[:LENGTH], "little")])
     assert set(index) == {"version", "kernels"} and set(index["kernels"]) == set(CODE)
     assert detect(ARCHITECTURE.common[0]) == AVX2
+
+
+def test_a_build_that_is_interrupted_leaves_the_old_file_and_no_other(path, monkeypatch):
+    def interrupt(*names):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tables.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_table(path, "LLVM 2", {"first": b"other code"})
+    assert opened_table(path).version == "LLVM 1" and list(path.parent.iterdir()) == [path]

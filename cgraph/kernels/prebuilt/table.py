@@ -80,5 +80,8 @@ def write_table(path: Path, version: str, code: Mapping[str, bytes]) -> None:
     index = json.dumps({"version": version, "kernels": places}).encode()
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_bytes(b"".join((len(index).to_bytes(LENGTH, "little"), index, *parts.values())))
-    os.replace(temporary, path)
+    try:
+        temporary.write_bytes(b"".join((len(index).to_bytes(LENGTH, "little"), index, *parts.values())))
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
