@@ -99,8 +99,8 @@ def filter_grad_halo(node: Node, target: Target) -> Halo:
 def takes_pairs(shape: ConvShape | TransposedShape) -> bool:
     """Return True if the layer can multiply pairs of bfloat16: adjacent channels of blocked floats.
 
-    A layer that can read plain images does not, whatever its images are: the same layers round in every arrangement of
-    a graph, such as one whose images arrive by rows.
+    Layers that can read plain images return False even if their images are blocked, so that the same layers round
+    in each arrangement of a graph, for example if images arrive by rows.
     """
     if shape.dtype != "f4":
         return False
