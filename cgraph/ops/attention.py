@@ -14,7 +14,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.attention.calls import AttentionViews, Rule, attention_calls, attention_nbytes
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.attention_weights import QueryRows, attention_gradients, repeat_heads, weights
+from cgraph.ops.attention_weights import QueryRows, attention_gradients, causal_gradients, repeat_heads, weights
 from cgraph.ops.family import common_dtype, float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -133,7 +133,8 @@ class Attention(Op):
         q, k, v, *rest = node.operands
         mask, start = self.rest(rest)
         rows = QueryRows(q, g, (g * node).sum(3, keepdims=True), positions(q.shape[2], start))
-        to_q, to_k, to_v, to_mask = attention_gradients(self.rule, rows, k, v, mask)
+        gradients = causal_gradients if self.causal and start is None else attention_gradients
+        to_q, to_k, to_v, to_mask = gradients(self.rule, rows, k, v, mask)
         return to_q, to_k, to_v, *(to_mask,) * self.has_mask, *(None,) * self.has_start
 
 

@@ -1,14 +1,17 @@
 """The weights of attention as nodes, and its gradient, which recomputes the weights in bands of queries."""
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from cgraph.ir.graph import Node
 from cgraph.kernels.attention.calls import Rule
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import greater, isnan, less_equal, where
-from cgraph.ops.control import scan
+from cgraph.ops.control import UNROLLED, scan
 from cgraph.ops.elementary import tanh
-from cgraph.ops.join import repeat
+from cgraph.ops.join import concat, repeat
 from cgraph.ops.linear import matmul
 from cgraph.ops.pad import pad
 from cgraph.ops.shape import arange, moveaxis, reshape, sum_to, swapaxes, zeros_like
@@ -16,6 +19,7 @@ from cgraph.ops.softmax import softmax
 from cgraph.record import Record
 
 MOST_WEIGHTS = 1 << 20  # elements in memory at a time
+SEGMENTS, LEAST_QUERIES = 4, 32  # of causal queries, each with the keys that it sees; the least queries of a segment
 
 
 class QueryRows(Record, eq=False):
@@ -31,6 +35,63 @@ class QueryRows(Record, eq=False):
     g: Node
     inner: Node
     own: Node
+
+
+class Span(Record):
+    """The queries ``first .. last``, and their keys ``low .. last``."""
+
+    first: int
+    last: int
+    low: int
+
+    def of_mask(self, mask: Node) -> Node:
+        """Return the part of a mask for these queries and keys."""
+        rows = mask[:, :, self.first : self.last] if mask.shape[2] > 1 else mask
+        return rows[:, :, :, self.low : self.last] if mask.shape[3] > 1 else rows
+
+
+def causal_gradients(
+    rule: Rule, rows: QueryRows, k: Node, v: Node, mask: Node | None
+) -> tuple[Node, Node, Node, Node | None]:
+    """Return the gradients of causal attention whose query i is at position i. Hidden keys are not computed.
+
+    The queries are cut into segments, and each segment reads the keys from the first to the last that it sees. Longer
+    ones are loops, which are not unrolled, so that the weights of one band are in memory at a time.
+    """
+    (b, h, m, _), n = rows.q.shape, k.shape[2]
+    count = min(SEGMENTS, m // LEAST_QUERIES)
+    if m > n or count < 2:
+        return attention_gradients(rule, rows, k, v, mask)
+    ends = [m * i // count for i in range(count + 1)]
+    spans = [Span(i, j, max(0, i - rule.window + 1) if rule.window else 0) for i, j in zip(ends, ends[1:])]
+    parts = []
+    for span in spans:
+        q, g, inner, own = (x[:, :, span.first : span.last] for x in (rows.q, rows.g, rows.inner, rows.own))
+        seen = QueryRows(q, g, inner, own - span.low), k[:, :, span.low : span.last], v[:, :, span.low : span.last]
+        share = b * h * (span.last - span.first) * (span.last - span.low) // (UNROLLED + 1)
+        most = MOST_WEIGHTS if b * h * m * n <= UNROLLED * MOST_WEIGHTS else min(MOST_WEIGHTS, share)
+        parts.append(attention_gradients(rule, *seen, None if mask is None else span.of_mask(mask), most))
+    to_q, to_k, to_v, to_mask = zip(*parts)
+    masks = None if mask is None or to_mask[0] is None else joined_masks(to_mask, spans, mask)
+    return concat(to_q, 2), sum_spans(to_k, spans, k), sum_spans(to_v, spans, v), masks
+
+
+def sum_spans(parts: Sequence[Node], spans: Sequence[Span], like: Node) -> Node:
+    """Return the sum of arrays that each hold the keys of one span; 0 for keys in none, in the shape of `like`."""
+    n = like.shape[2]
+    ends = sorted({n, *(end for span in spans for end in (span.low, span.last))} | {0})
+    blocks = []
+    for low, high in zip(ends, ends[1:]):
+        own = [x[:, :, low - s.low : high - s.low] for x, s in zip(parts, spans) if s.low <= low and high <= s.last]
+        blocks.append(reduce(add, own) if own else zeros_like(like[:, :, low:high]))
+    return concat(blocks, 2)
+
+
+def joined_masks(parts: Sequence[Node], spans: Sequence[Span], mask: Node) -> Node:
+    """Return the gradient of a float mask from those of its parts."""
+    if mask.shape[3] > 1:
+        parts = [pad(x, [(0, 0)] * 3 + [(s.low, mask.shape[3] - s.last)]) for x, s in zip(parts, spans)]
+    return concat(parts, 2) if mask.shape[2] > 1 else reduce(add, parts)
 
 
 def attention_gradients(

@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.attention.calls import Rule
 from cgraph.ops.attention import positions
 from cgraph.ops.attention_weights import (
+    LEAST_QUERIES,
     QueryRows,
     attention_gradients,
+    causal_gradients,
     gradients_at_once,
     join_bands,
     repeat_heads,
@@ -55,6 +58,45 @@ def test_bands_of_queries_add_up_to_the_gradients_at_once(name, rule):
             assert (a is None) == (b is None) == (a is None or a.shape != b.shape)
             if a is not None:
                 assert_near(computed(a), computed(b), "float64")
+
+
+@pytest.mark.parametrize("window", [0, 5, 70], ids="window {}".format)
+@pytest.mark.parametrize("shape", [None, (1, 1, 1, 1), (1, H, 1, 0), (B, 1, 0, 1), (1, 1, 0, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["bool", "float64"])
+def test_causal_queries_read_the_keys_that_they_see(shape, dtype, window):
+    m, n = 3 * LEAST_QUERIES + 2, 3 * LEAST_QUERIES + 9  # three segments of unequal length, and keys that none sees
+    q, k, v = drawn(B, H, m, D), drawn(B, G, n, D), drawn(B, G, n, E)
+    rows = QueryRows(q, drawn(B, H, m, E), drawn(B, H, m, 1), positions(m, None))
+    mask = None
+    if shape is not None:
+        values = RNG.normal(size=[size or (n if axis == 3 else m) for axis, size in enumerate(shape)])
+        mask = cg.Var(values if dtype == "float64" else values > -3)
+    rule = Rule(0.5, True, window, 2.0, safe=True)
+    got, want = causal_gradients(rule, rows, k, v, mask), gradients_at_once(rule, rows, k, v, mask)
+    for a, b in zip(got, want, strict=True):
+        assert (a is None) == (b is None)
+        if a is not None:
+            assert a.shape == b.shape
+            assert_near(computed(a), computed(b), "float64")
+
+
+@pytest.mark.parametrize(("m", "n", "is_cut"), [(64, 64, True), (63, 63, False), (128, 127, False), (128, 128, True)])
+def test_hidden_keys_cost_no_products_in_causal_gradients(m, n, is_cut):
+    q, k, v = drawn(1, 1, m, D), drawn(1, 1, n, D), drawn(1, 1, n, E)
+    rows, rule = QueryRows(q, drawn(1, 1, m, E), drawn(1, 1, m, 1), positions(m, None)), Rule(0.5, True)
+
+    def products(gradients):
+        return sum(x.op.multiply_adds(*[y.spec for y in x.operands]) for x in post_order(gradients[:3]))
+
+    cut, whole = (products(f(rule, rows, k, v, None)) for f in (causal_gradients, gradients_at_once))
+    assert cut <= 0.75 * whole if is_cut else cut == whole
+
+
+def test_queries_with_positions_of_their_own_read_all_keys():
+    q, k, v = drawn(1, 1, 64, D), drawn(1, 1, 64, D), drawn(1, 1, 64, D)
+    plain, later = (cg.scaled_dot_product_attention(q, k, v, causal=True, start=s) for s in (None, cg.Var(np.array(0))))
+    for a, b in zip(cg.gradient(plain.sum(), [q, k, v]), cg.gradient(later.sum(), [q, k, v])):
+        assert_near(computed(a), computed(b), "float64")
 
 
 def test_split_and_joined_bands_are_the_rows():
