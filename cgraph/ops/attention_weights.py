@@ -37,7 +37,7 @@ class QueryRows(Record, eq=False):
     own: Node
 
 
-class Span(Record):
+class QuerySegment(Record):
     """The queries ``first .. last``, and their keys ``low .. last``."""
 
     first: int
@@ -63,20 +63,20 @@ def causal_gradients(
     if m > n or count < 2:
         return attention_gradients(rule, rows, k, v, mask)
     ends = [m * i // count for i in range(count + 1)]
-    spans = [Span(i, j, max(0, i - rule.window + 1) if rule.window else 0) for i, j in zip(ends, ends[1:])]
+    spans = [QuerySegment(i, j, max(0, i - rule.window + 1) if rule.window else 0) for i, j in zip(ends, ends[1:])]
     parts = []
     for span in spans:
         q, g, inner, own = (x[:, :, span.first : span.last] for x in (rows.q, rows.g, rows.inner, rows.own))
-        seen = QueryRows(q, g, inner, own - span.low), k[:, :, span.low : span.last], v[:, :, span.low : span.last]
+        operands = QueryRows(q, g, inner, own - span.low), k[:, :, span.low : span.last], v[:, :, span.low : span.last]
         share = b * h * (span.last - span.first) * (span.last - span.low) // (UNROLLED + 1)
         most = MOST_WEIGHTS if b * h * m * n <= UNROLLED * MOST_WEIGHTS else min(MOST_WEIGHTS, share)
-        parts.append(attention_gradients(rule, *seen, None if mask is None else span.of_mask(mask), most))
+        parts.append(attention_gradients(rule, *operands, None if mask is None else span.of_mask(mask), most))
     to_q, to_k, to_v, to_mask = zip(*parts)
     masks = None if mask is None or to_mask[0] is None else joined_masks(to_mask, spans, mask)
     return concat(to_q, 2), sum_spans(to_k, spans, k), sum_spans(to_v, spans, v), masks
 
 
-def sum_spans(parts: Sequence[Node], spans: Sequence[Span], like: Node) -> Node:
+def sum_spans(parts: Sequence[Node], spans: Sequence[QuerySegment], like: Node) -> Node:
     """Return the sum of arrays that each hold the keys of one span; 0 for keys in none, in the shape of `like`."""
     n = like.shape[2]
     ends = sorted({n, *(end for span in spans for end in (span.low, span.last))} | {0})
@@ -87,7 +87,7 @@ def sum_spans(parts: Sequence[Node], spans: Sequence[Span], like: Node) -> Node:
     return concat(blocks, 2)
 
 
-def joined_masks(parts: Sequence[Node], spans: Sequence[Span], mask: Node) -> Node:
+def joined_masks(parts: Sequence[Node], spans: Sequence[QuerySegment], mask: Node) -> Node:
     """Return the gradient of a float mask from those of its parts."""
     if mask.shape[3] > 1:
         parts = [pad(x, [(0, 0)] * 3 + [(s.low, mask.shape[3] - s.last)]) for x, s in zip(parts, spans)]

@@ -25,13 +25,18 @@ from cgraph.running.output_arrays import EarlyResults, check_output, copy_into, 
 from cgraph.running.results import Results
 from cgraph.storage.cell import CellValue, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
 from cgraph.storage.shared_arenas import SharedArena, SharedArenas
-from cgraph.system.alignment import aligned_memory
 from cgraph.system.fair_lock import FairLock
+from cgraph.system.result_memory import result_array
 from cgraph.terminal import visible
 
 T = TypeVar("T")
 Inputs = dict[Variable, np.ndarray]
 PRESENT_VALUE = attrgetter("cell.value")  # only C code, as `Var.cell` is
+
+
+def new_array(spec: Spec) -> np.ndarray:
+    """Return an uninitialised array for a result."""
+    return result_array(spec.shape, spec.dtype, spec.nbytes)
 
 
 class Runner:
@@ -388,7 +393,7 @@ class Runner:
         """
         direct = self._arrays_of(record.results) if record.results and is_whole else {}
         others = [
-            np.empty(x.spec.shape, x.spec.dtype) if x not in direct and fresh and (copy or not own) else None
+            new_array(x.spec) if x not in direct and fresh and (copy or not own) else None
             for x, fresh, own in zip(self.outputs, record.fresh, record.own)
         ]
         return direct, others
@@ -397,7 +402,7 @@ class Runner:
         """Return new arrays for outputs that a run computes in place; none if it may leave out their steps."""
         if self.incremental is not None and not self.incremental.runs_all(self._always):
             return {}
-        return {x: aligned_memory(x.spec.nbytes).view(x.spec.dtype).reshape(x.spec.shape) for x in outputs}
+        return {x: new_array(x.spec) for x in outputs}
 
     def _steps(self, record: "_InstanceRecord", versions: list[int | None]) -> StepSelection:
         """Return the steps that must run, given the values in the instance."""

@@ -15,8 +15,8 @@ from cgraph.kernels.control import ARRAYS
 from cgraph.kernels.kernel import View
 from cgraph.record import Record
 from cgraph.system.addresses import address_of
-from cgraph.system.alignment import aligned_array
 from cgraph.system.array_fields import HEAD, ITEMS, word_of
+from cgraph.system.result_memory import result_array
 
 COPY = methodcaller("copy")
 Addresses = dict[str, int]
@@ -65,7 +65,7 @@ class NewResults:
     def bind(self) -> None:
         """Make the arrays of a call, and write their addresses into the arguments."""
         self.clear()
-        self._arrays = [aligned_array(*x.layout) for x in self.places]
+        self._arrays = [result_array(*x.layout) for x in self.places]
         for x, array in zip(self.places, self._arrays):
             x.move(address_of(array))
 
