@@ -84,6 +84,20 @@ def copy_to(out: np.ndarray, x: np.ndarray) -> None:
         copy_to(out[piece], x[piece])
 
 
+def is_finite(x: np.ndarray) -> bool:
+    """Return True if no element is NaN or an infinity. A mapped array is read and released piece by piece."""
+    if mapping_of(x) is None or not x.ndim:
+        return bool(np.isfinite(x).all())
+    count = max(PIECE // max(x[:1].nbytes, 1), 1)
+    for start in range(0, len(x), count):
+        piece = x[start : start + count]
+        is_good = np.isfinite(piece).all()
+        release(piece)
+        if not is_good:
+            return False
+    return True
+
+
 def in_memory(x: np.ndarray) -> np.ndarray:
     """Return the array, or a copy in memory if it lies in a mapped file."""
     if mapping_of(x) is None:

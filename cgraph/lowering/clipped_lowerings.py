@@ -5,6 +5,7 @@ import numpy as np
 from cgraph.ir.graph import Node
 from cgraph.kernels.conv.clipped import clipped_time, halo_read
 from cgraph.kernels.conv.lanes_rule import gains_by_lanes
+from cgraph.kernels.mapped import is_finite
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.rule import winograd_rule
@@ -18,7 +19,7 @@ from cgraph.record import replace
 
 def is_clipped(shape: ConvShape, weights: np.ndarray) -> bool:
     """Return True for a direct convolution that is faster cut, and whose products with padding are 0."""
-    return clipped_time(shape) < 1 and bool(np.isfinite(weights).all())
+    return clipped_time(shape) < 1 and is_finite(weights)
 
 
 def leaves_out_padding(node: Node, target: Target) -> bool:

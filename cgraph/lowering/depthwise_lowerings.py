@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.dtypes.convert import convert
 from cgraph.ir.graph import Node, apply
+from cgraph.kernels.mapped import is_finite
 from cgraph.kernels.target import Target
 from cgraph.lowering.image_builder import ImageBuilder, array_of
 from cgraph.ops.leaf import Const
@@ -27,7 +28,7 @@ def stays_plain(node: Node, target: Target, laned: Collection[Node]) -> bool:
     weights, window = stored_array(filters), window_of(node)
     if any(pad >= extent for pad, extent in zip(window.pad, window.extent * 2)):  # windows in the padding alone
         return False
-    return node.size > 0 and weights is not None and bool(np.isfinite(weights).all())
+    return node.size > 0 and weights is not None and is_finite(weights)
 
 
 def plain_depthwise(b: ImageBuilder, node: Node) -> Node:

@@ -4,6 +4,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.rewrite import rewrite
+from cgraph.kernels.mapped import in_c_order, is_finite
 from cgraph.ops.conv import CONV
 from cgraph.ops.leaf import Const, ConstOp
 
@@ -36,10 +37,10 @@ def cut_filters(node: Node) -> Node | None:
         pad[axes + i] -= after * dilation[i]
         cuts.append(slice(before, taps - after))
     part = f.op.array[tuple(cuts)]
-    if part.shape == f.shape or part.dtype.kind != "f" or not np.isfinite(f.op.array).all():
+    if part.shape == f.shape or part.dtype.kind != "f" or not is_finite(f.op.array):
         return None
     fields = (op.stride, tuple(pad), tuple(dilation), op.groups)  # type: ignore[attr-defined]
-    return apply(CONV[axes](*fields), x, Const(np.ascontiguousarray(part)))
+    return apply(CONV[axes](*fields), x, Const(in_c_order(part), copy=False))
 
 
 RULES = [(kind, cut_filters) for kind in CONV.values()]

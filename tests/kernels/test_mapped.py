@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.kernels.mapped import PIECE, aligned, copy_to, in_c_order, in_memory, mapping_of, release
+from cgraph.kernels.mapped import PIECE, aligned, copy_to, in_c_order, in_memory, is_finite, mapping_of, release
 
 SHAPE = (37, 150, 101)  # two pieces and a rest
 
@@ -44,7 +44,9 @@ def test_a_copy_has_the_values_of_the_file(mapped, view):
     assert in_c_order(x).flags.c_contiguous
 
 
-@pytest.mark.parametrize("copied", [lambda x: copy_to(np.empty(x.shape, "f4"), x), in_c_order, in_memory, aligned])
+@pytest.mark.parametrize(
+    "copied", [lambda x: copy_to(np.empty(x.shape, "f4"), x), in_c_order, in_memory, aligned, is_finite]
+)
 @pytest.mark.parametrize("view", VIEWS)
 def test_all_bytes_that_a_copy_has_read_are_released(mapped, view, copied, monkeypatch):
     x, mapping = VIEWS[view](mapped[0]), mapping_of(mapped[0])
@@ -59,6 +61,19 @@ def test_all_bytes_that_a_copy_has_read_are_released(mapped, view, copied, monke
     if copied is aligned and not x.flags.c_contiguous:
         return  # it takes arrays in C order
     assert copied(x) is x or released[read].all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0, 0), (18, 149, 100), (-1, -1, -1)])
+def test_one_number_that_is_not_finite_is_found_wherever_it_is(tmp_path, place, value):
+    values = np.zeros(SHAPE, "f4")
+    assert is_finite(values) and is_finite(values[:0]) and is_finite(values[0, 0, 0])
+    values[place] = value
+    np.save(tmp_path / "x.npy", values)
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert mapping_of(x) is not None
+    assert not is_finite(x) and not is_finite(values) and not is_finite(values[place])
+    assert is_finite(np.where(np.isfinite(values), values, 1))
 
 
 def test_what_is_forgotten_is_read_again(mapped):

@@ -14,6 +14,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.mapped import copy_to
 from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.pool.calls import pool_calls
 from cgraph.kernels.target import Target
@@ -78,7 +79,7 @@ def stack_filters(filters: np.ndarray, channels: int) -> np.ndarray:
     """Return filters ``[k, c, t, r, s]`` as those of stacked frames ``[k, t * channels, r, s]``."""
     k, c, t, r, s = filters.shape
     out = np.zeros((k, t, channels, r, s), filters.dtype)
-    out[:, :, :c] = filters.transpose(0, 2, 1, 3, 4)
+    copy_to(out[:, :, :c], filters.transpose(0, 2, 1, 3, 4))
     return out.reshape(k, t * channels, r, s)
 
 
