@@ -7,6 +7,7 @@ from cgraph.passes.drop_taps import drop_taps
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_depth import fold_depth
 from cgraph.passes.fold_norm import fold_norm
+from cgraph.passes.fold_padding import fold_padding
 from cgraph.passes.fold_patches import fold_patches
 from cgraph.passes.fold_sequences import fold_sequences
 from cgraph.passes.fold_transposed import fold_transposed
@@ -25,9 +26,9 @@ from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
-    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, fold_patches, drop_identities, drop_factors,
-    drop_taps, multiply_pixels, fold_depth, fold_sequences, fold_transposed, fuse_attention, fuse_gelu, fuse_layer_norm,
-    fuse_rms_norm, fuse_group_norm, fuse_rotary, fuse_epilogues, fuse_matmul, fuse_pointwise,
+    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, fold_padding, fold_patches, drop_identities,
+    drop_factors, drop_taps, multiply_pixels, fold_depth, fold_sequences, fold_transposed, fuse_attention, fuse_gelu,
+    fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_rotary, fuse_epilogues, fuse_matmul, fuse_pointwise,
 )  # fmt: skip
 
 
