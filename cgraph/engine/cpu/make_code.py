@@ -204,6 +204,9 @@ class _Maker:
             number = self.kernels.setdefault(call.kernel, len(self.kernels))
             table.append((number, len(words), call.tasks, max(call.chunk, 1)))
             for arg in call.args:
+                if type(arg) is int:  # most are
+                    words.append(arg)
+                    continue
                 if isinstance(arg, Pointer):
                     addresses.append((len(words), arg.base, arg.offset))
                 words.append(0 if isinstance(arg, Pointer) else word_of(arg))

@@ -6,7 +6,8 @@ a last tile that does not fit repeats pixels of its neighbour.
 Measured efficiencies: docs/performance.md.
 """
 
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import product
 
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
@@ -166,16 +167,11 @@ class ConvShape(LayerShape):
 
         Steps that would read only unused lanes of the last block are left out.
         """
-        r, s = self.window.kernel
-        taps = [(i, j) for i in range(r) for j in range(s)]
         if self.is_plain:
-            return tuple((c, i, j) for c in range(self.c) for i, j in taps)
-        steps = []
-        for block in range(self.panel_blocks[1]):
-            used = self.lanes if self.groups > 1 else min(self.lanes, self.c - block * self.lanes)
-            channels = range(block * self.lanes, block * self.lanes + used, self.unroll)
-            steps += [(c, i, j) for i, j in taps for c in channels]
-        return tuple(steps)
+            return plain_steps(self.c, self.window.kernel)
+        blocks = self.panel_blocks[1]
+        channels = blocks * self.lanes if self.groups > 1 else self.c
+        return block_steps(channels, blocks, self.lanes, self.unroll, self.window.kernel)
 
     @property
     def panel_weights(self) -> int:
@@ -197,6 +193,24 @@ class ConvShape(LayerShape):
     def flops(self) -> int:
         """Multiplications and additions of one image."""
         return 2 * self.result[0] * self.result[1] * self.k * (self.c // self.groups) * self.window.taps
+
+
+@lru_cache(64)
+def plain_steps(channels: int, kernel: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Return the steps over plain images: channel by channel. While a graph is compiled, many shapes have the same."""
+    return tuple(product(range(channels), *map(range, kernel)))
+
+
+@lru_cache(64)
+def block_steps(
+    channels: int, blocks: int, lanes: int, unroll: int, kernel: tuple[int, ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Return the steps over blocks of `lanes` channels: block by block, then tap by tap."""
+    steps: list[tuple[int, int, int]] = []
+    for first in range(0, blocks * lanes, lanes):
+        used = range(first, min(first + lanes, channels), unroll)
+        steps += [(c, i, j) for i, j in product(*map(range, kernel)) for c in used]
+    return tuple(steps)
 
 
 def sums(target: Target) -> int:
