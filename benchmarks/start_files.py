@@ -1,5 +1,7 @@
 """Processor time until the first result of ONNX files, modules imported before, each measured in a fresh process.
 
+Python's byte code is there, as after an installation: a process that is not counted writes it.
+
 python -m benchmarks.start_files FILES...
 
 *session*: onnxruntime creates its session. *built*: cgraph loads the file and runs it once, less the time of a later
@@ -8,7 +10,6 @@ run, with an empty cache and the kernels that were built with the package; *cold
 """
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.start import with_byte_code
 from benchmarks.zoo.inputs import feeds_of
 
 ROUNDS = 3
@@ -54,9 +56,10 @@ def session_seconds(path: Path) -> float:
     return time.process_time() - start
 
 
-def measured(way: str, path: Path, cache: str) -> float:
+def measured(way: str, path: Path, folder: Path, cache: str) -> float:
+    """Return the seconds of a process whose kernels and byte code are below a folder."""
     command = [sys.executable, "-m", "benchmarks.start_files", "--child", way, str(path)]
-    environment = os.environ | {"XDG_CACHE_HOME": cache}
+    environment = with_byte_code(folder) | {"XDG_CACHE_HOME": str(folder / cache)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -64,12 +67,12 @@ def measured(way: str, path: Path, cache: str) -> float:
 def row(path: Path) -> dict[str, float]:
     """Return the medians of all ways."""
     times: dict[str, list[float]] = {way: [] for way in WAYS}
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory() as own, tempfile.TemporaryDirectory() as other:
-            times["session"].append(measured("session", path, own))
-            times["built"].append(measured("built", path, own))
-            times["cold"].append(measured("cold", path, other))
-            times["warm"].append(measured("warm", path, other))
+    with tempfile.TemporaryDirectory() as folder:
+        measured("built", path, Path(folder), "not counted")
+        for i in range(ROUNDS):
+            for way in WAYS:
+                cache = f"{i} {'built' if way == 'built' else 'others'}"
+                times[way].append(measured(way, path, Path(folder), cache))
     return {way: statistics.median(x) for way, x in times.items()}
 
 

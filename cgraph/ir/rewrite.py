@@ -42,4 +42,4 @@ def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...
             node = replacement
         raise RuntimeError(f"rules still fire at {node!r} after {_MOST_FIRINGS} rewrites")
 
-    return rebuild(graph, change)
+    return rebuild(graph, change, by_op)

@@ -1,6 +1,6 @@
 """Roots: the outputs of a graph, with cached facts about it, so that an unchanged graph is walked once."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 
 from cgraph.ir.graph import Node, Op, with_operands
@@ -63,14 +63,23 @@ class New(dict[Node, Node]):
 
 
 @keeps_origin
-def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, New], Node | None]) -> Roots:
+def rebuild(
+    outputs: tuple[Node, ...], change: Callable[[Node, New], Node | None], kinds: Container[type[Op]] | None = None
+) -> Roots:
     """Return the graph with nodes replaced where ``change(node, new)`` returns one, and with all their users rebuilt.
 
     Operands come before users. Nodes created meanwhile have the origin of the node in turn. If nothing changes, the
     result is the outputs themselves.
+
+    Parameters
+        kinds: the classes of ops that `change` may replace; it is asked only for these, and for users of what was
+            replaced. None for all
     """
     graph, new = Roots.of(outputs), New()
+    replaced = new.keys()
     for node in graph.order:
+        if kinds is not None and type(node.op) not in kinds and replaced.isdisjoint(node.operands):
+            continue
         ORIGIN.set(node.origin)
         replacement = change(node, new)
         if replacement is None:
