@@ -196,20 +196,22 @@ class ConvShape(LayerShape):
 
 
 @lru_cache(64)
-def plain_steps(channels: int, kernel: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+def plain_steps(channels: int, kernel: tuple[int, int]) -> tuple[tuple[int, int, int], ...]:
     """Return the steps over plain images: channel by channel. While a graph is compiled, many shapes have the same."""
-    return tuple(product(range(channels), *map(range, kernel)))
+    r, s = kernel
+    return tuple(product(range(channels), range(r), range(s)))
 
 
 @lru_cache(64)
 def block_steps(
-    channels: int, blocks: int, lanes: int, unroll: int, kernel: tuple[int, ...]
+    channels: int, blocks: int, lanes: int, unroll: int, kernel: tuple[int, int]
 ) -> tuple[tuple[int, int, int], ...]:
     """Return the steps over blocks of `lanes` channels: block by block, then tap by tap."""
+    r, s = kernel
     steps: list[tuple[int, int, int]] = []
     for first in range(0, blocks * lanes, lanes):
         used = range(first, min(first + lanes, channels), unroll)
-        steps += [(c, i, j) for i, j in product(*map(range, kernel)) for c in used]
+        steps += [(c, i, j) for i, j in product(range(r), range(s)) for c in used]
     return tuple(steps)
 
 
