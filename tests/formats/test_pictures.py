@@ -204,9 +204,25 @@ def test_the_first_of_several_frames_outlives_its_file(kind, tmp_path):
     assert (np.asarray(read_rgb(tmp_path / "x.png")) == [255, 0, 0]).all()
 
 
-def test_an_open_file_is_called_by_its_name():
-    with pytest.raises(FormatError, match=r"^one\.jpg of all\.tar: "):
-        read_rgb(io.BytesIO(b"nothing"), "one.jpg of all.tar")
+WRONG = {
+    "not a readable picture": (b"nothing", {}),
+    "6 x 8 pixels are too many; at most 47 are read": (encoded("PNG"), {"pictures.MOST_PIXELS": 47}),
+    "would take": (encoded("PNG"), {"allowance.NBYTES_AT_LEAST": 0, "allowance.NBYTES": 0}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_an_open_file_is_called_by_its_name_whatever_is_wrong(message, monkeypatch):
+    raw, limits = WRONG[message]
+    for name, value in limits.items():
+        monkeypatch.setattr(f"cgraph.formats.{name}", value)
+    with pytest.raises(FormatError, match=rf"^one\.jpg of all\.tar: .*{message}"):
+        read_rgb(io.BytesIO(raw), "one.jpg of all.tar")
+
+
+def test_as_many_pixels_as_are_read_are_not_too_many(monkeypatch):
+    monkeypatch.setattr("cgraph.formats.pictures.MOST_PIXELS", 48)
+    assert read_rgb(io.BytesIO(encoded("PNG"))).size == (6, 8)
 
 
 def test_masks_of_a_picture_have_an_allowance_in_training_too(tmp_path, monkeypatch):

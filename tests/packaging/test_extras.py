@@ -84,10 +84,26 @@ class Script:
         requires = LINES
 
 
+class OfAnother(Script):
+    value = "graphs:main"
+
+    class dist:
+        name = "graphs"
+        requires = LINES
+
+
+class WithoutMetadata(Script):
+    dist = None
+
+
 def test_the_command_has_the_name_of_the_distribution(monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [Script])
     assert extras.install_command("h5py") == f"pip install '{PROJECT['name']}[h5]'"
     assert extras.install_command("graphviz") == "pip install graphviz"
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [OfAnother, WithoutMetadata, Script])
+    assert extras.install_command("h5py") == f"pip install '{PROJECT['name']}[h5]'"
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [OfAnother])
+    assert extras.install_command("h5py") == "pip install h5py", "a command of this name of another distribution"
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
     assert extras.install_command("h5py") == "pip install h5py", "sources without metadata"
 
