@@ -274,6 +274,36 @@ def test_a_mask_reaches_the_layer_that_reads_it(name):
     np.testing.assert_array_equal(wide, mean[:, None], strict=True)
 
 
+STATISTICS = {"moving_mean": normal(C), "moving_variance": normal(C) ** 2}
+KEEP = {
+    "Activation": {"activation": "tanh"}, "ActivityRegularization": {}, "AlphaDropout": {}, "Average": {},
+    "BatchNormalization": {"epsilon": 0.1}, "Dense": {}, "Dropout": {}, "ELU": {}, "GaussianDropout": {},
+    "GaussianNoise": {}, "GroupNormalization": {"axis": -1, "groups": 2, "epsilon": 0.1}, "Identity": {},
+    "LayerNormalization": {"axis": -1, "epsilon": 0.1}, "LeakyReLU": {"alpha": 0.1}, "Maximum": {}, "Minimum": {},
+    "Multiply": {}, "PReLU": {}, "ReLU": {}, "Rescaling": {"scale": 2.0, "offset": 1.0}, "SpatialDropout1D": {},
+    "Subtract": {}, "UnitNormalization": {"axis": -1},
+}  # fmt: skip
+LOSE = {
+    "Conv1D": {"kernel_size": [1], "strides": [1], "padding": "same"}, "LayerScale": {}, "Permute": {"dims": [1, 2]},
+    "RMSNormalization": {"axis": -1, "epsilon": 0.1}, "Reshape": {"target_shape": [T, C]},
+    "StochasticDepth": {}, "ZeroPadding1D": {"padding": 0},
+}  # fmt: skip
+ARRAYS = {
+    "BatchNormalization": STATISTICS, "Dense": {"kernel": normal(C, C)}, "PReLU": {"alpha": normal(T, C)},
+    "Conv1D": {"kernel": normal(1, C, C)}, "LayerScale": {"gamma": normal(C)}, "RMSNormalization": {"scale": normal(C)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*KEEP, *LOSE])
+def test_steps_that_do_not_count_stay_so_behind_a_layer_of_single_steps(kind):
+    """Source: `supports_masking` of Keras' layers."""
+    reads = ["e", "f"] if kind in ("Average", "Maximum", "Minimum", "Multiply", "Subtract") else ["e"]
+    rows = masked_rows(layer(kind, "m", reads, {**KEEP, **LOSE}[kind]), layer("GlobalAveragePooling1D", "a", ["m"]))
+    x, mean = run(rows, WEIGHTS | {"m": ARRAYS.get(kind, {})}, [IDS, IDS], [("m", 0), ("a", 0)])
+    counts = COUNTS if kind in KEEP else np.ones((N, T))
+    assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
+
+
 def test_steps_of_one_value_do_not_count():
     x = X.copy()
     x[0, 3:] = x[1, 1] = 0.5
