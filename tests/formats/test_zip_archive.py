@@ -37,7 +37,15 @@ def test_what_zipfile_writes_is_read(method, comment):
             members(raw)
         return
     found = members(raw)
-    assert {name: bytes(unpack(memoryview(raw), member)) for name, member in found.items()} == BODIES
+    assert [(name, bytes(unpack(memoryview(raw), member))) for name, member in found.items()] == [*BODIES.items()]
+
+
+@pytest.mark.parametrize(("flag", "name"), [(0, "├⌐"), (1 << 11, "é")])
+def test_a_name_is_in_utf_8_where_its_flag_says_so_and_else_in_the_code_page_of_dos(flag, name):
+    raw = bytearray(archive({"é": b"body"}))
+    at = table_of(raw)[0]
+    raw[at + 8 : at + 10] = flag.to_bytes(2, "little")
+    assert list(members(bytes(raw))) == [name]
 
 
 def test_sizes_of_64_bits_are_read():
