@@ -34,6 +34,12 @@ ONE_SCALE = [
     "BATCH_TO_SPACE_ND blocks_apart", "GATHER taken", "TOPK_V2 largest",
 ]  # fmt: skip
 """Cases whose results have the scale of their operands."""
+MANY_OPTIONS = (
+    "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "AVERAGE_POOL_2D", "MAX_POOL_2D", "SELECT_V2", "STRIDED_SLICE",
+    "MEAN", "SUM", "BATCH_MATMUL", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_BATCH_ND",
+    "BATCH_TO_SPACE_ND", "CUMSUM", "ADD", "PAD",
+)  # fmt: skip
+"""Operators whose options and shapes need more draws than those of others."""
 OWN_SCALES = [
     "ADD combined",
     "SUB combined",
@@ -209,7 +215,7 @@ def convolved(net, kind, rng):
 @case("TRANSPOSE_CONV")
 def enlarged(net, kind, rng):
     """A result of any size from which a convolution of these strides gives the operand's."""
-    pixels, window, stride = sizes(rng, 2, 2, 5), sizes(rng, 2, 1, 4), steps(rng, 4)
+    pixels, window, stride = sizes(rng, 2, 2, 5), sizes(rng, 2, 1, 6), steps(rng, 4)
     padding, strides = int(rng.integers(0, 2)), (stride["stride_h"], stride["stride_w"])
     least = [(n - 1) * s + (1 if padding == 0 else w) for n, s, w in zip(pixels, strides, window)]
     size = [n + int(rng.integers(0, s)) for n, s in zip(least, strides)]
