@@ -47,6 +47,10 @@ OWN_SCALES = [
     "LEAKY_RELU sloped",
     "MEAN along_axes",
     "BATCH_MATMUL products",
+    "CONV_2D convolved",
+    "DEPTHWISE_CONV_2D convolved",
+    "TRANSPOSE_CONV enlarged",
+    "FULLY_CONNECTED rows",
 ]
 
 
@@ -196,6 +200,16 @@ def steps(rng, most=3):
     return {"stride_w": int(rng.integers(1, most)), "stride_h": int(rng.integers(1, most))}
 
 
+def weights_of(net, rng, shape, axis):
+    """Filters and a bias; filters of bytes have a scale each."""
+    count = shape[axis]
+    if not isinstance(net, Bytes):
+        return [net.constant(rng.standard_normal(s).astype("f4")) for s in (shape, (count,))]
+    scales = {"scale": rng.uniform(0.001, 0.02, count), "zero": (0, axis)}
+    filters = net.constant(rng.integers(-127, 128, shape).astype("i1"), **scales)
+    return [filters, net.constant(rng.integers(-3000, 3000, count).astype("i4"), scale=0.0001)]
+
+
 @case("CONV_2D", "DEPTHWISE_CONV_2D")
 def convolved(net, kind, rng):
     n, channels, multiplier = (int(rng.integers(1, 4)) for _ in range(3))
@@ -203,7 +217,7 @@ def convolved(net, kind, rng):
     x = value(net, rng, (n, *sizes(rng, 2, 7, 10), channels))
     count = channels * multiplier if kind.startswith("DEPTH") else int(rng.integers(1, 4))
     shape = (1, *window, count) if kind.startswith("DEPTH") else (count, *window, channels)
-    weights = [net.constant(rng.standard_normal(s).astype("f4")) for s in (shape, (count,))]
+    weights = weights_of(net, rng, shape, 3 if kind.startswith("DEPTH") else 0)
     options = {"padding": int(rng.integers(0, 2)), "activation": int(rng.integers(0, 4)), **steps(rng)}
     options |= {"multiplier": multiplier} if kind.startswith("DEPTH") else {}
     options |= (
@@ -220,10 +234,10 @@ def enlarged(net, kind, rng):
     least = [(n - 1) * s + (1 if padding == 0 else w) for n, s, w in zip(pixels, strides, window)]
     size = [n + int(rng.integers(0, s)) for n, s in zip(least, strides)]
     n, channels, count = sizes(rng, 3, 1, 4)
-    weights = net.constant(rng.standard_normal((count, *window, channels)).astype("f4"))
-    operands = [whole(net, n, *size, count), weights, value(net, rng, (n, *pixels, channels))]
-    operands += [net.constant(rng.standard_normal(count).astype("f4"))] if rng.random() < 0.5 else []
-    return net.op(kind, operands, padding=padding, **stride)
+    filters, bias = weights_of(net, rng, (count, *window, channels), 0)
+    operands = [whole(net, n, *size, count), filters, value(net, rng, (n, *pixels, channels))]
+    operands += [bias] if rng.random() < 0.5 else []
+    return net.op(kind, operands, padding=padding, activation=int(rng.integers(0, 4)), **stride)
 
 
 @case("AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -237,7 +251,7 @@ def windows(net, kind, rng):
 def rows(net, kind, rng):
     k, n = sizes(rng, 2)
     x = value(net, rng, (*sizes(rng, rng.integers(1, 4)), k))
-    weights = [net.constant(rng.standard_normal(s).astype("f4")) for s in ((n, k), (n,))]
+    weights = weights_of(net, rng, (n, k), 0)
     options = {"keepdims": bool(rng.integers(0, 2)), "activation": int(rng.integers(0, 4))}
     return net.op(kind, [x, *weights[: rng.integers(1, 3)]], **options)
 
