@@ -48,6 +48,15 @@ def test_a_name_is_in_utf_8_where_its_flag_says_so_and_else_in_the_code_page_of_
     assert list(members(bytes(raw))) == [name]
 
 
+@pytest.mark.parametrize("last", [False, True])
+def test_an_archive_in_an_archive_is_a_member_of_it(last):
+    """It has an end record of its own, before that of the archive."""
+    inner = archive(BODIES)
+    raw = archive({"a": b"1", "b": inner} if last else {"b": inner, "a": b"1"})
+    found = members(raw)
+    assert sorted(found) == ["a", "b"] and bytes(unpack(memoryview(raw), found["b"])) == inner
+
+
 def test_sizes_of_64_bits_are_read():
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file, file.open("a", "w", force_zip64=True) as member:
