@@ -12,6 +12,7 @@ from cgraph.errors import BudgetError, FormatError, GraphError, InputError
 from cgraph.formats import load as load_module
 from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.load import ELSEWHERE, READERS, kind_of, load_model
+from cgraph.formats.model import Model
 from cgraph.record import replace
 from tests.formats.test_darknet import HEADER
 from tests.support.onnx_models import FLOAT, INT64, model_of
@@ -135,12 +136,41 @@ KERAS = {
 }
 
 
-@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m.keras", "model"])
-def test_a_keras_file_is_a_function_of_any_batch(tmp_path, name):
+def write_keras(path):
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / name, "w") as file:
+    with h5py.File(path, "w") as file:
         file.attrs["model_config"] = json.dumps(KERAS)
         file.create_dataset("model_weights/scores/scores/kernel:0", data=W)
+
+
+def write_darknet(path):
+    path.write_text("[net]\ninputs=2\n[connected]\noutput=3\nactivation=linear\n")
+    values = np.concatenate([np.zeros(3), W.T.ravel()]).astype("<f4")
+    path.with_suffix(".weights").write_bytes(HEADER + values.tobytes())
+
+
+WRITERS = {
+    "m.onnx": (lambda path: path.write_bytes(dense(3)), {}),
+    "m.tflite": (lambda path: path.write_bytes(tflite_network()), {}),
+    "m.h5": (write_keras, {"shapes": {"batch": 3}}),
+    "m.cfg": (write_darknet, {"weights": "m.weights"}),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_options_of_compile_reach_the_model_of_every_format(tmp_path, monkeypatch, name):
+    write, settings = WRITERS[name]
+    write(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Model, "compile", lambda self, **options: options)
+    options = {"threads": 3, "budget": "1MiB", "memory": "one_each"}
+    assert cg.load(name, **settings, **options) == options
+    assert cg.load(name, **settings) == {"threads": 0}
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m.keras", "model"])
+def test_a_keras_file_is_a_function_of_any_batch(tmp_path, name):
+    write_keras(tmp_path / name)
     f = cg.load(tmp_path / name)
     for n in (1, 3):
         np.testing.assert_array_equal(f(image=X[:n])["scores"], X[:n] @ W)
@@ -191,9 +221,7 @@ def test_open_axes_of_a_keras_file_are_sizes_of_a_call(tmp_path):
 
 
 def test_a_darknet_network_is_loaded_with_its_parameters(tmp_path):
-    (tmp_path / "net.cfg").write_text("[net]\ninputs=2\n[connected]\noutput=3\nactivation=linear\n")
-    values = np.concatenate([np.zeros(3), W.T.ravel()]).astype("<f4")
-    (tmp_path / "net.weights").write_bytes(HEADER + values.tobytes())
+    write_darknet(tmp_path / "net.cfg")
     with pytest.raises(FormatError, match="a network without its parameters. Pass weights='net.weights'"):
         cg.load(tmp_path / "net.cfg")
     f = cg.load(tmp_path / "net.cfg", weights=tmp_path / "net.weights")
