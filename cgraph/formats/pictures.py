@@ -61,6 +61,9 @@ def open_picture(
         raise FormatError(f"{name or source}: {error}") from None
     except CgraphError:
         raise
+    except Image.DecompressionBombError:
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0)
+        raise FormatError(f"{name or source}: Pillow reads at most {most} pixels, it has more. Scale it down") from None
     except Exception as error:  # Pillow's decoders raise a dozen kinds
         raise FormatError(
             f"{name or source}: not a readable picture: {reason_of(error)}. Save it as PNG or JPEG"

@@ -109,3 +109,15 @@ def test_views_of_constants_take_no_memory():
     x = Const(np.ones((4, 8)))
     assert nbytes_of(x) == nbytes_of(cg.broadcast_to(x, (9, 4, 8))) == nbytes_of(x.transpose()) == 0
     assert nbytes_of(x + 1) == 4 * 8 * 8
+
+
+def test_every_input_that_a_value_depends_on_is_recorded_or_named_as_missing():
+    x, y, z = (Var((2,), "int64", name) for name in "xyz")
+    for node, names in ((x + y, "xy"), (y * 2 + x, "yx"), (cg.concat([z, x + y]), "zxy"), (z, "z")):
+        e = evaluator(x=[1, 2], y=[3, 4], z=[5, 6], unread=[7, 8])
+        e.array(node, "a shape")
+        assert {name: x.tolist() for name, x in e.used.items()} == {name: e.values[name].tolist() for name in names}
+    for given in ({}, {"y": [1, 2]}):
+        with pytest.raises(UnknownError, match=f"input '{'z' if given else 'y'}'") as error:
+            evaluator(**given).array(y - z, "a shape")
+        assert error.value.constants == (("z",) if given else ("y", "z"))

@@ -66,6 +66,23 @@ def test_thresholds_and_batches_are_told_apart():
     assert selected(boxes, scores, 1, 0.4, 0.3)[3].tolist() == [1, 1]
 
 
+def test_a_detector_of_frames_has_the_state_of_its_network(tmp_path):
+    """One place, whose class and box are what a recurrent layer has kept of the frames so far."""
+    text = "[net]\ninputs=2\ntime_steps=1\n[gru]\noutput=6\n[detection]\nside=1\ncoords=4\n"
+    model = detector(tmp_path, text, seed=0, size=1)
+    state = darknet.load(tmp_path / "net.cfg", seed=0)
+    assert [x.name for x in model.updates] == [x.name for x in state.updates] == ["0.gru.state"]
+    detect, plain = model.compile(engine="reference"), state.compile(engine="reference")
+    x = np.array([[1, -2]], "f4")
+    for _ in range(3):
+        certain, *box = plain(x)[0][0][1:]
+        kind = plain.state["0.gru.state"].value[0, 0]
+        boxes, scores, _, count = detect(x)
+        assert count[0] == (kind * certain > 0)
+        if count[0]:
+            assert_near(scores[0], [kind * certain], "float32 formulas")
+
+
 def test_boxes_of_all_heads_compete(tmp_path):
     """The second head's box is the better of two equal ones, and comes first."""
     yolo = "[yolo]\nanchors=1,1\nclasses=1\nnum=1\nnew_coords=1\n"

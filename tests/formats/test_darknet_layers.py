@@ -101,6 +101,28 @@ ROWS = {
         "[convolutional]\nfilters=6\nsize=3\nstride=2\npadding=3\ndilation=2\ngroups=2\nactivation=linear\n",
         grouped, [(6,), (6, C // 2, 3, 3)],
     ),
+    "convolutional without options": Row(
+        "[convolutional]\n", lambda x, bias, filters: sigmoid(np.einsum("nchw,kcij->nkhw", x, filters) + bias[0]),
+        [(1,), (1, C, 1, 1)],
+    ),
+    "convolutional with pad, which precedes padding": Row(
+        "[convolutional]\nfilters=2\nsize=2\npad=1\npadding=5\nactivation=linear\n",
+        lambda x, bias, filters: np.einsum("nchwij,kcij->nkhw", windows(x, 2, pad=1), filters) + bias[:, None, None],
+        [(2,), (2, C, 2, 2)],
+    ),
+    "convolutional with statistics": Row(
+        "[convolutional]\nfilters=2\nbatch_normalize=1\nactivation=linear\n",
+        lambda x, shift, scale, mean, variance, filters: normalised(
+            np.einsum("nchw,kcij->nkhw", x, filters), shift, scale, mean, variance
+        ),
+        [(2,), (2,), (2,), (2,), (2, C, 1, 1)],
+    ),
+    "local without options": Row("[local]\n", lambda *xs: sigmoid(local(1, 1, 0)(*xs)), [(1, H, W), (H * W, 1, C)]),
+    "connected without options": Row("[connected]\n", lambda *xs: sigmoid(connected(*xs)), [(1,), (1, C * H * W)]),
+    "upsample without options": Row("[upsample]\n", lambda x: x.repeat(2, 2).repeat(2, 3)),
+    "reorg without options": Row("[reorg]\n", lambda x: x),
+    "maxpool without options": Row("[maxpool]\n", lambda x: x),
+    "softmax of a tree": Row("[softmax]\ntree=t\ngroups=2\n", lambda x: x.reshape(N, -1)),
     "local 3": Row(
         "[local]\nfilters=5\nsize=3\nstride=2\npad=1\nactivation=linear\n",
         local(3, 2, 1), [(5, 3, 2), (6, 5, C * 9)],
@@ -174,6 +196,22 @@ def test_a_layer_is_what_numpy_computes(name, tmp_path):
     want = row.meaning(image(), *weights)
     assert got.shape == want.shape
     assert_near(got, want, "float32 networks")
+
+
+@pytest.mark.parametrize(
+    ("short", "kind", "options"),
+    [
+        ("conv", "convolutional", "filters=3\nsize=3\n"), ("conn", "connected", "output=3\n"), ("avg", "avgpool", ""),
+        ("max", "maxpool", "size=2\n"), ("soft", "softmax", "groups=2\n"), ("cost", "dropout", ""),
+    ],
+)  # fmt: skip
+def test_a_short_name_stands_for_the_long_one(short, kind, options, tmp_path):
+    found = []
+    for name in (short, kind):
+        (tmp_path / "net.cfg").write_text(f"{NET}[{name}]\n{options}")
+        model = darknet.load(tmp_path / "net.cfg", batch=N, seed=0)
+        found.append(model.compile(engine="reference")(image())[0])
+    np.testing.assert_array_equal(*found, strict=True)
 
 
 MEANINGS: dict[str, Callable[[Array], Array]] = {

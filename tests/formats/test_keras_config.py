@@ -68,6 +68,22 @@ def test_a_sequential_network_is_a_chain_after_its_input(rows, options):
     assert last.operands == network.inputs == (first.name,) and network.outputs == ("relu",)
 
 
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("where", ["batch_shape", "batch_input_shape", "build_input_shape", "in between"])
+def test_the_first_declaration_of_a_shape_on_the_way_in_holds(depth, where):
+    """The first layer of the first network in another one declares it, or a network around it."""
+    shape = [None, 4 + depth]
+    key = "batch_shape" if where in ("in between", "build_input_shape") else where
+    inner = {"class_name": "ReLU", "config": {"name": "relu", key: [None, 9] if key != where else shape}}
+    for i in range(depth):
+        declared = {"build_input_shape": shape} if where == "build_input_shape" and i == 0 else {}
+        declared = {"build_input_shape": shape} if where == "in between" and i == depth - 1 else declared
+        inner = sequential(inner, name=f"n{i}", **declared)
+    first, *_ = network_of(sequential(inner)).layers
+    is_declared = depth > 0 or where in inner["config"]
+    assert first.kind == "InputLayer" and first.options["batch_input_shape"] == (shape if is_declared else [None, 9])
+
+
 def test_arrays_are_in_a_group_by_class_and_number():
     names = [{"class_name": kind, "config": {"name": name}} for kind, name in zip(["ReLU", "Dense", "ReLU"], "xyz")]
     inner = sequential(INPUT, *names, name="inner")

@@ -48,21 +48,30 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def cell(kind, w, x, states, reset_after):
+CURVES = {"tanh": np.tanh, "sigmoid": sigmoid, "relu": lambda x: np.maximum(x, 0)}
+
+
+def curves(options):
+    """The functions of an output and a state, and of the gates."""
+    return CURVES[options.get("activation", "tanh")], CURVES[options.get("recurrent_activation", "sigmoid")]
+
+
+def cell(kind, w, x, states, options):
     """The states after one step."""
-    h, kernel = states[0], w["recurrent_kernel"]
+    h, kernel, reset_after = states[0], w["recurrent_kernel"], options.get("reset_after", True)
+    outer_curve, gate = curves(options)
     bias = w.get("bias", np.zeros(kernel.shape[1]))
     if kind == "SimpleRNN":
-        return [np.tanh(x @ w["kernel"] + bias + h @ kernel)]
+        return [outer_curve(x @ w["kernel"] + bias + h @ kernel)]
     if kind == "LSTM":
         i, f, c, o = np.split(x @ w["kernel"] + bias + h @ kernel, 4, -1)
-        c = sigmoid(f) * states[1] + sigmoid(i) * np.tanh(c)
-        return [sigmoid(o) * np.tanh(c), c]
+        c = gate(f) * states[1] + gate(i) * outer_curve(c)
+        return [gate(o) * outer_curve(c), c]
     outer, inner = bias if reset_after and "bias" in w else (bias, np.zeros(kernel.shape[1]))
     a, b = np.split(x @ w["kernel"] + outer, 3, -1), np.split(h @ kernel + inner, 3, -1)
-    z, r = sigmoid(a[0] + b[0]), sigmoid(a[1] + b[1])
+    z, r = gate(a[0] + b[0]), gate(a[1] + b[1])
     new = r * b[2] if reset_after else (r * h) @ kernel[:, 2 * UNITS :]
-    return [z * h + (1 - z) * np.tanh(a[2] + new)]
+    return [z * h + (1 - z) * outer_curve(a[2] + new)]
 
 
 def recurrent(kind, w, x, states=None, mask=None, options=None):
@@ -73,7 +82,7 @@ def recurrent(kind, w, x, states=None, mask=None, options=None):
     states = states or [np.zeros((len(x), UNITS))] * STATES[kind]
     output, rows = np.zeros((len(x), UNITS)), []
     for t in range(x.shape[1]):
-        new = cell(kind, w, x[:, t].astype(float), states, options.get("reset_after", True))
+        new = cell(kind, w, x[:, t].astype(float), states, options)
         counts = mask[:, t, None]
         output = np.where(counts, new[0], output)
         states = [np.where(counts, a, b) for a, b in zip(new, states)]
@@ -100,6 +109,8 @@ OPTIONS = [
     {"return_sequences": True, "go_backwards": True, "use_bias": False},
     {"return_state": True, "reset_after": False},
     {"return_sequences": True, "return_state": True, "go_backwards": True},
+    {"return_sequences": True, "activation": "relu", "recurrent_activation": "tanh"},
+    {"activation": "sigmoid", "recurrent_activation": "relu", "reset_after": False},
 ]
 
 
@@ -254,9 +265,42 @@ def test_a_mask_reaches_the_layer_that_reads_it(name):
         x = recurrent("SimpleRNN", w, E, None, COUNTS, {"go_backwards": True})[0]
     w = arrays("GRU", inputs=x.shape[-1])
     rows = masked_rows(row, layer("GRU", "l", ["m"], PLAIN), layer("GlobalAveragePooling1D", "a", ["m"]))
-    found, mean = run(rows, WEIGHTS | weights | {"l": stored(w, "cell")}, [IDS, OTHER], [("l", 0), ("a", 0)])
+    rows.append(layer("GlobalAveragePooling1D", "k", ["m"], {"keepdims": True}))
+    outputs = [("l", 0), ("a", 0), ("k", 0)]
+    found, mean, wide = run(rows, WEIGHTS | weights | {"l": stored(w, "cell")}, [IDS, OTHER], outputs)
     assert_near(found, recurrent("GRU", w, x, None, mask)[1], "float32 sums near zero")
     counts = np.ones(x.shape[:2]) if mask is None else mask
+    assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
+    np.testing.assert_array_equal(wide, mean[:, None], strict=True)
+
+
+STATISTICS = {"moving_mean": normal(C), "moving_variance": normal(C) ** 2}
+KEEP = {
+    "Activation": {"activation": "tanh"}, "ActivityRegularization": {}, "AlphaDropout": {}, "Average": {},
+    "BatchNormalization": {"epsilon": 0.1}, "Dense": {}, "Dropout": {}, "ELU": {}, "GaussianDropout": {},
+    "GaussianNoise": {}, "GroupNormalization": {"axis": -1, "groups": 2, "epsilon": 0.1}, "Identity": {},
+    "LayerNormalization": {"axis": -1, "epsilon": 0.1}, "LeakyReLU": {"alpha": 0.1}, "Maximum": {}, "Minimum": {},
+    "Multiply": {}, "PReLU": {}, "ReLU": {}, "Rescaling": {"scale": 2.0, "offset": 1.0}, "SpatialDropout1D": {},
+    "Subtract": {}, "UnitNormalization": {"axis": -1},
+}  # fmt: skip
+LOSE = {
+    "Conv1D": {"kernel_size": [1], "strides": [1], "padding": "same"}, "LayerScale": {}, "Permute": {"dims": [1, 2]},
+    "RMSNormalization": {"axis": -1, "epsilon": 0.1}, "Reshape": {"target_shape": [T, C]},
+    "StochasticDepth": {}, "ZeroPadding1D": {"padding": 0},
+}  # fmt: skip
+ARRAYS = {
+    "BatchNormalization": STATISTICS, "Dense": {"kernel": normal(C, C)}, "PReLU": {"alpha": normal(T, C)},
+    "Conv1D": {"kernel": normal(1, C, C)}, "LayerScale": {"gamma": normal(C)}, "RMSNormalization": {"scale": normal(C)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*KEEP, *LOSE])
+def test_steps_that_do_not_count_stay_so_behind_a_layer_of_single_steps(kind):
+    """Source: `supports_masking` of Keras' layers."""
+    reads = ["e", "f"] if kind in ("Average", "Maximum", "Minimum", "Multiply", "Subtract") else ["e"]
+    rows = masked_rows(layer(kind, "m", reads, {**KEEP, **LOSE}[kind]), layer("GlobalAveragePooling1D", "a", ["m"]))
+    x, mean = run(rows, WEIGHTS | {"m": ARRAYS.get(kind, {})}, [IDS, IDS], [("m", 0), ("a", 0)])
+    counts = COUNTS if kind in KEEP else np.ones((N, T))
     assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
 
 
@@ -268,12 +312,15 @@ def test_steps_of_one_value_do_not_count():
     w = arrays("SimpleRNN")
     rows = [
         start("x", (T, C)),
-        layer("Masking", "m", ["x"], {"mask_value": 0.5}),
+        None,
         layer("SimpleRNN", "l", ["m"], PLAIN),
     ]
-    found, kept = run(rows, {"l": stored(w, "cell")}, [x], [("l", 0), ("m", 0)])
-    assert_near(found, recurrent("SimpleRNN", w, x, None, counts)[1], "float32 sums near zero")
-    np.testing.assert_array_equal(kept, x * counts[..., None])
+    for value in (0.5, None):
+        rows[1] = layer("Masking", "m", ["x"], {} if value is None else {"mask_value": value})
+        x = x if value else x - np.float32(0.5)
+        found, kept = run(rows, {"l": stored(w, "cell")}, [x], [("l", 0), ("m", 0)])
+        assert_near(found, recurrent("SimpleRNN", w, x, None, counts)[1], "float32 sums near zero")
+        np.testing.assert_array_equal(kept, x * counts[..., None])
 
 
 def test_functions_of_tensors_compute_masks():
@@ -336,9 +383,14 @@ def test_heads_attend_with_keys_values_masks_and_order():
                  SEEN[:, None] & np.tri(T, 6, dtype=bool)),
     }  # fmt: skip
     rows += [layer("MultiHeadAttention", name, reads, HEADS, named) for name, (reads, named, _) in uses.items()]
-    found = run(rows, dict.fromkeys(uses, w), [X, Y, Z, SEEN], [(name, 0) for name in uses])
+    rows.append(layer("MultiHeadAttention", "bare", ["x", "y", "z"], HEADS | {"use_bias": False}))
+    bare = {name: x for name, x in w.items() if name.endswith("/kernel")}
+    weights = dict.fromkeys(uses, w) | {"bare": bare}
+    *found, unbiased = run(rows, weights, [X, Y, Z, SEEN], [(name, 0) for name in weights])
     for got, (_, _, seen) in zip(found, uses.values()):
         assert_near(got, attend(w, X, Y, Z, seen), "float32 sums near zero")
+    no_bias = {name: x if name in bare else x * 0 for name, x in w.items()}
+    assert_near(unbiased, attend(no_bias, X, Y, Z), "float32 sums near zero")
 
 
 def test_heads_see_no_step_that_does_not_count():
@@ -439,8 +491,9 @@ def test_norms_of_sequences():
 
 @pytest.mark.parametrize(
     ("function", "rule"),
-    [("__operators__.add", np.add), ("math.multiply", np.multiply), ("math.subtract", np.subtract),
-     ("math.truediv", np.divide)],
+    [("__operators__.add", np.add), ("math.add", np.add), ("__operators__.mul", np.multiply),
+     ("math.multiply", np.multiply), ("__operators__.sub", np.subtract), ("math.subtract", np.subtract),
+     ("__operators__.truediv", np.divide), ("math.truediv", np.divide), ("math.divide", np.divide)],
 )  # fmt: skip
 def test_operators_that_keras_2_writes_as_functions(function, rule):
     rows = [start("x", (T, C)), start("y", (T, C))]
@@ -506,14 +559,14 @@ def test_what_is_not_supported_is_refused(name):
 def conv_lstm(w, x, options, states=None):
     """All states h ``[n, t, h, w, units]``, and the last h and c; windows 3 × 2, padding "same" and stride 1 inside."""
     x = x[:, ::-1] if options.get("go_backwards") else x
-    rows = []
+    rows, (outer_curve, gate) = [], curves(options)
     for t in range(x.shape[1]):
         inputs = windowed(x[:, t], w["kernel"], options["strides"]) + w.get("bias", 0)
         states = states or [np.zeros((*inputs.shape[:-1], UNITS))] * 2
         h, c = states
         i, f, new, o = np.split(inputs + windowed(h, w["recurrent_kernel"], [1, 1]), 4, -1)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(new)
-        states = [sigmoid(o) * np.tanh(c), c]
+        c = gate(f) * c + gate(i) * outer_curve(new)
+        states = [gate(o) * outer_curve(c), c]
         rows.append(states[0])
     return np.stack(rows, 1), *states
 
@@ -527,7 +580,16 @@ def windowed(x, kernel, steps):
     return np.einsum("npqcrs,rsck->npqk", seen[:, :: steps[0], :: steps[1]].astype(float), kernel)
 
 
-@pytest.mark.parametrize("options", [{}, {"go_backwards": True, "strides": [2, 1]}, {"use_bias": False}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"go_backwards": True, "strides": [2, 1]},
+        {"use_bias": False},
+        {"activation": "relu", "recurrent_activation": "tanh"},
+    ],
+    ids=str,
+)
 def test_a_convolutional_lstm_is_its_steps(options):
     x = normal(2, 3, 5, 4, 2)
     options = {

@@ -70,6 +70,22 @@ def test_a_convolution_is_a_sum_over_each_window(rank, padding, dilation, groups
 
 
 @pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize(("strides", "dilation"), [([1, 2], [1, 1]), ([3, 1], [1, 1]), ([1, 1], [2, 3])])
+@pytest.mark.parametrize("kind", ["Conv2D", "DepthwiseConv2D", "SeparableConv2D"])
+def test_settings_of_rows_are_not_those_of_columns(kind, strides, dilation, padding):
+    options = {"kernel_size": [2, 3], "strides": strides, "padding": padding, "dilation_rate": dilation}
+    kernel, wide = RNG.normal(size=(2, 3, 4, 2)).astype("f4"), RNG.normal(size=(1, 1, 8, 3)).astype("f4")
+    if kind == "Conv2D":
+        weights, want = {"kernel": kernel}, convolved(XS[2], kernel, options)
+    else:
+        want = np.einsum("nhwijc,ijcm->nhwcm", windows(XS[2], [2, 3], options), kernel)
+        want, weights = want.reshape(*want.shape[:3], 8), {"depthwise_kernel": kernel}
+    if kind == "SeparableConv2D":
+        want, weights = want @ wide[0, 0], weights | {"pointwise_kernel": wide}
+    assert_near(computed(network(kind, options, weights, shape=SHAPES[2]), XS[2]), want, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_pools_take_the_largest_or_the_mean_of_what_is_there(rank, padding):
     options = {"pool_size": [2, 3, 2][:rank], "strides": [2, 2, 1][:rank], "padding": padding}

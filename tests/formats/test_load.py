@@ -9,8 +9,11 @@ from onnx import helper
 import cgraph as cg
 from cgraph import sizes
 from cgraph.errors import BudgetError, FormatError, GraphError, InputError
+from cgraph.formats import load as load_module
 from cgraph.formats.keras_graph import load_keras
-from cgraph.formats.load import ELSEWHERE
+from cgraph.formats.load import ELSEWHERE, READERS, kind_of, load_model
+from cgraph.formats.model import Model
+from cgraph.record import replace
 from tests.formats.test_darknet import HEADER
 from tests.support.onnx_models import FLOAT, INT64, model_of
 from tests.support.tflite_models import Network, reference
@@ -133,12 +136,41 @@ KERAS = {
 }
 
 
-@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m.keras", "model"])
-def test_a_keras_file_is_a_function_of_any_batch(tmp_path, name):
+def write_keras(path):
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / name, "w") as file:
+    with h5py.File(path, "w") as file:
         file.attrs["model_config"] = json.dumps(KERAS)
         file.create_dataset("model_weights/scores/scores/kernel:0", data=W)
+
+
+def write_darknet(path):
+    path.write_text("[net]\ninputs=2\n[connected]\noutput=3\nactivation=linear\n")
+    values = np.concatenate([np.zeros(3), W.T.ravel()]).astype("<f4")
+    path.with_suffix(".weights").write_bytes(HEADER + values.tobytes())
+
+
+WRITERS = {
+    "m.onnx": (lambda path: path.write_bytes(dense(3)), {}),
+    "m.tflite": (lambda path: path.write_bytes(tflite_network()), {}),
+    "m.h5": (write_keras, {"shapes": {"batch": 3}}),
+    "m.cfg": (write_darknet, {"weights": "m.weights"}),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_options_of_compile_reach_the_model_of_every_format(tmp_path, monkeypatch, name):
+    write, settings = WRITERS[name]
+    write(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Model, "compile", lambda self, **options: options)
+    options = {"threads": 3, "budget": "1MiB", "memory": "one_each"}
+    assert cg.load(name, **settings, **options) == options
+    assert cg.load(name, **settings) == {"threads": 0}
+
+
+@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m.keras", "model"])
+def test_a_keras_file_is_a_function_of_any_batch(tmp_path, name):
+    write_keras(tmp_path / name)
     f = cg.load(tmp_path / name)
     for n in (1, 3):
         np.testing.assert_array_equal(f(image=X[:n])["scores"], X[:n] @ W)
@@ -189,9 +221,7 @@ def test_open_axes_of_a_keras_file_are_sizes_of_a_call(tmp_path):
 
 
 def test_a_darknet_network_is_loaded_with_its_parameters(tmp_path):
-    (tmp_path / "net.cfg").write_text("[net]\ninputs=2\n[connected]\noutput=3\nactivation=linear\n")
-    values = np.concatenate([np.zeros(3), W.T.ravel()]).astype("<f4")
-    (tmp_path / "net.weights").write_bytes(HEADER + values.tobytes())
+    write_darknet(tmp_path / "net.cfg")
     with pytest.raises(FormatError, match="a network without its parameters. Pass weights='net.weights'"):
         cg.load(tmp_path / "net.cfg")
     f = cg.load(tmp_path / "net.cfg", weights=tmp_path / "net.weights")
@@ -249,3 +279,51 @@ def test_a_path_without_a_file_and_a_folder_of_other_things_are_refused(tmp_path
     (tmp_path / "else").mkdir()
     with pytest.raises(FormatError, match="it is a folder without manifest.json: not a saved function"):
         cg.load(tmp_path / "else")
+
+
+ZIPPED = b"PK\3\4" + bytes(26)
+HDF5 = b"\x89HDF\r\n\x1a\n"
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), [
+    ("m.ONNX", b"whatever", "onnx"), ("model", b"\x08\x00\x12", "onnx"), ("model", b"\x08\x3f\x12", "onnx"),
+    ("model", b"\x08\x40\x12", None), ("model", b"\x08\x07", None), ("model", b"\x0a\x07\x12", None),
+    ("model", b"\n [net]\n", "darknet"), ("m.txt", b"[network]", "darknet"), ("m.txt", b"# [net]", None),
+    ("m.cfg", b"# a comment", "darknet"), ("m.Keras", b"whatever", "keras"), ("m.onnx", HDF5, "keras"),
+    ("m.pt", HDF5, "keras"), ("m.npz", ZIPPED + b"config.json", "keras"), ("m", ZIPPED + b"metadata.json", "keras"),
+    ("m", ZIPPED + b"my_config.json", None), ("m.keras", ZIPPED + b"other", "keras"),
+    ("m.cfg", b"\x1c\0\0\0TFL3", "tflite"), ("m.pb", b"\x1c\0\0\0TFL3", None), ("m", b"TFL3\0\0\0\0", None),
+])  # fmt: skip
+def test_a_mark_comes_before_the_ending_and_the_ending_before_a_first_byte(tmp_path, name, content, kind):
+    (tmp_path / name).write_bytes(content)
+    if kind is None:
+        with pytest.raises(FormatError):
+            kind_of(tmp_path / name)
+    else:
+        assert kind_of(tmp_path / name) == kind
+
+
+APPLIES = {"onnx": ("shapes", "constants", "maximum", "state"), "darknet": ("shapes", "weights"), "keras": ("shapes",)}
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("setting", ["shapes", "constants", "maximum", "state", "weights", "streamed"])
+def test_each_setting_reaches_the_reader_of_a_format_to_which_it_applies(tmp_path, monkeypatch, kind, setting):
+    """The others are None. Weights that are streamed are an option of `compile` for every format."""
+    calls, value = [], "w" if setting == "weights" else {"a": 1}
+    value = cg.StreamedWeights(str(tmp_path / "w")) if setting == "streamed" else value
+    name = "weights" if setting == "streamed" else setting
+    reader = replace(READERS[kind], read=lambda *given: calls.append(given))
+    monkeypatch.setitem(READERS, kind, reader)
+    monkeypatch.setattr(load_module, "kind_of", lambda path: kind)
+    given = {"shapes": None, "constants": None, "maximum": None, "state": None, "weights": None, name: value}
+    if setting == "streamed" or setting in APPLIES.get(kind, ()):
+        load_model("model", given, {"threads": 3})
+        ((path, settings, options),) = calls
+        assert path.name == "model"
+        assert options == {"threads": 3} | ({"weights": value} if setting == "streamed" else {})
+        others = {x: getattr(settings, x) for x in ("shapes", "constants", "maximum", "state", "weights") if x != name}
+        assert not any(others.values()) and (setting == "streamed" or getattr(settings, name) is value)
+    else:
+        with pytest.raises(FormatError, match=f"^model: {name}= does not apply to {reader.name}. Leave it out"):
+            load_model("model", given, {})

@@ -5,6 +5,7 @@ import io
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cgraph.cli import pictures
 from cgraph.cli.pictures import picture_values
 from cgraph.errors import FormatError
 from cgraph.formats.jpeg_scans import count_scans
-from cgraph.formats.pictures import FORMATS, open_picture, read_rgb
+from cgraph.formats.pictures import FORMATS, decoding_nbytes, open_picture, read_rgb
 from nn.models.mask_rcnn.tools.coco import Entry, picture_of
 from nn.models.mask_rcnn.tools.frames import is_film, read_film
 
@@ -131,7 +132,8 @@ def test_too_many_pixels_are_refused_before_they_are_decoded(tmp_path):
     raw = bytearray(encoded("BMP"))
     raw[18:26] = np.array([20_000, 14_000], "<i4").tobytes()
     (tmp_path / "x.bmp").write_bytes(raw)
-    with pytest.raises(FormatError, match=r"x\.bmp: "), open_picture(tmp_path / "x.bmp"):
+    match = r"x\.bmp: Pillow reads at most 178956970 pixels, it has more\. Scale it down"
+    with pytest.raises(FormatError, match=match), open_picture(tmp_path / "x.bmp"):
         raise AssertionError("it was opened")
 
 
@@ -204,9 +206,38 @@ def test_the_first_of_several_frames_outlives_its_file(kind, tmp_path):
     assert (np.asarray(read_rgb(tmp_path / "x.png")) == [255, 0, 0]).all()
 
 
-def test_an_open_file_is_called_by_its_name():
-    with pytest.raises(FormatError, match=r"^one\.jpg of all\.tar: "):
-        read_rgb(io.BytesIO(b"nothing"), "one.jpg of all.tar")
+WRONG = {
+    "not a readable picture": (b"nothing", {}),
+    "6 x 8 pixels are too many; at most 47 are read": (encoded("PNG"), {"pictures.MOST_PIXELS": 47}),
+    "would take": (encoded("PNG"), {"allowance.NBYTES_AT_LEAST": 0, "allowance.NBYTES": 0}),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_an_open_file_is_called_by_its_name_whatever_is_wrong(message, monkeypatch):
+    raw, limits = WRONG[message]
+    for name, value in limits.items():
+        monkeypatch.setattr(f"cgraph.formats.{name}", value)
+    with pytest.raises(FormatError, match=rf"^one\.jpg of all\.tar: .*{message}"):
+        read_rgb(io.BytesIO(raw), "one.jpg of all.tar")
+
+
+@pytest.mark.parametrize(("kind", "mode", "each"), [
+    ("PNG", "RGB", 4 + 1), ("PNG", "L", 1 + 4), ("PNG", "1", 1 + 4), ("PNG", "I;16", 2 + 4), ("BMP", "RGB", 4 + 1 + 2),
+    ("WEBP", "RGB", 4 + 1 + 12),
+])  # fmt: skip
+def test_a_picture_is_charged_by_its_mode_and_decoder_and_the_longer_side_of_its_new_size(kind, mode, each):
+    image = SimpleNamespace(mode=mode, format=kind, width=60, height=80, size=(60, 80))
+    for factor in (1, 2):
+        assert decoding_nbytes(image, None, factor) == each * 60 * 80 / factor**2
+        for resized in ((7, 30), (30, 7), (30, 30)):
+            between = 4 * 30 * 80 / factor + 16 * (60 + 80)
+            assert decoding_nbytes(image, resized, factor) == each * 60 * 80 / factor**2 + between
+
+
+def test_as_many_pixels_as_are_read_are_not_too_many(monkeypatch):
+    monkeypatch.setattr("cgraph.formats.pictures.MOST_PIXELS", 48)
+    assert read_rgb(io.BytesIO(encoded("PNG"))).size == (6, 8)
 
 
 def test_masks_of_a_picture_have_an_allowance_in_training_too(tmp_path, monkeypatch):

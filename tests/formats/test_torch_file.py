@@ -279,6 +279,17 @@ def test_parameters_are_their_tensors_and_tensors_may_be_empty(tmp_path, layout)
     assert found.keys() == {"a", "b"} and found["b"].shape == (0, 3) and found["b"].dtype == np.float32
 
 
+@LAYOUTS
+def test_tensors_have_the_order_of_the_file_and_the_keys_on_their_way(tmp_path, layout):
+    inner = NAMES["Dict"] + b")R(" + text("y") + tensor() + text("b") + tensor("1", 1, 0, (), ()) + b"u"
+    body = tree(z=tensor(), inner=inner, a=tensor("1", 1, 0, (1,), (1,)))
+    found = read(tmp_path, layout(body, {"1": SIX[5:], "0": SIX}))
+    assert list(found) == ["z", "inner.y", "inner.b", "a"]
+    assert [x.ravel().tolist() for x in found.values()] == [SIX.tolist(), SIX.tolist(), [5], [5]]
+    alone = b"\x80\x02" + tensor() + b"."
+    assert list(read(tmp_path, layout(alone, {"0": SIX}))) == ["tensor"]
+
+
 SHORT = NAMES["tensor"] + b"(" + tensor()[len(NAMES["tensor"]) + 1 :].partition(number(0))[0] + b"tR"
 NOT_TENSORS = {
     "no size": (SHORT, "lacks its size"),

@@ -37,7 +37,24 @@ def test_what_zipfile_writes_is_read(method, comment):
             members(raw)
         return
     found = members(raw)
-    assert {name: bytes(unpack(memoryview(raw), member)) for name, member in found.items()} == BODIES
+    assert [(name, bytes(unpack(memoryview(raw), member))) for name, member in found.items()] == [*BODIES.items()]
+
+
+@pytest.mark.parametrize(("flag", "name"), [(0, "├⌐"), (1 << 11, "é")])
+def test_a_name_is_in_utf_8_where_its_flag_says_so_and_else_in_the_code_page_of_dos(flag, name):
+    raw = bytearray(archive({"é": b"body"}))
+    at = table_of(raw)[0]
+    raw[at + 8 : at + 10] = flag.to_bytes(2, "little")
+    assert list(members(bytes(raw))) == [name]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_an_archive_in_an_archive_is_a_member_of_it(last):
+    """It has an end record of its own, before that of the archive."""
+    inner = archive(BODIES)
+    raw = archive({"a": b"1", "b": inner} if last else {"b": inner, "a": b"1"})
+    found = members(raw)
+    assert sorted(found) == ["a", "b"] and bytes(unpack(memoryview(raw), found["b"])) == inner
 
 
 def test_sizes_of_64_bits_are_read():

@@ -84,10 +84,26 @@ class Script:
         requires = LINES
 
 
+class OfAnother(Script):
+    value = "graphs:main"
+
+    class dist:
+        name = "graphs"
+        requires = LINES
+
+
+class WithoutMetadata(Script):
+    dist = None
+
+
 def test_the_command_has_the_name_of_the_distribution(monkeypatch):
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [Script])
     assert extras.install_command("h5py") == f"pip install '{PROJECT['name']}[h5]'"
     assert extras.install_command("graphviz") == "pip install graphviz"
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [OfAnother, WithoutMetadata, Script])
+    assert extras.install_command("h5py") == f"pip install '{PROJECT['name']}[h5]'"
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [OfAnother])
+    assert extras.install_command("h5py") == "pip install h5py", "a command of this name of another distribution"
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [])
     assert extras.install_command("h5py") == "pip install h5py", "sources without metadata"
 
@@ -96,3 +112,13 @@ def test_the_distribution_is_not_called_as_packages_of_others_and_refers_to_itse
     assert PROJECT["name"] not in ("cgraph", "nn")
     own = {row.partition("[")[0] for row in PROJECT["optional-dependencies"]["dev"] if "[" in row}
     assert own == {PROJECT["name"]} and nn.__name__ == "nn"
+
+
+@pytest.mark.parametrize(("lines", "extra"), [
+    (["a; extra == 'dev'", "a; extra == 'x'", "b; extra == 'x'"], "x"), (["a; extra == 'dev'"], "dev"),
+    (["a; extra == 'x'", "b; extra == 'x'", "a>=2; extra == 'y'"], "y"), (["a", "b; extra == 'x'"], None),
+    (["A_b.c[d]>=1; python_version > '3' and extra == \"x\""], "x"), (["aa; extra == 'x'"], None),
+])  # fmt: skip
+def test_the_smallest_extra_with_a_package_is_named_and_one_that_holds_others_last(lines, extra):
+    package = "a-B_c" if lines[0].startswith("A") else "a"
+    assert extras.extra_of(package, lines) == extra

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.errors import FormatError, GraphError, InputError, PositionError, UnassignedError, WeightsError
 from cgraph.formats.safetensors import write_safetensors
+from cgraph.kernels.mapped import mapping_of
 from cgraph.saved.pieces import Pieces
 from cgraph.system.fair_lock import Ticket
 from tests.ops.cases import CASES as OPS_CASES
@@ -170,6 +171,8 @@ def test_a_ring_of_weights_is_kept(tmp_path):
     assert again.program.code.ring.nbytes == ring.nbytes and same_bits([again(a)], [want])
     for other in (cg.load(tmp_path / "saved", in_memory=True), pickle.loads(pickle.dumps(found))):
         assert other.program.code.ring is None and same_bits([other(a)], [want])
+        assert mapping_of(other.parts.weights) is None, "their file may change"
+    assert mapping_of(found.parts.weights) is not None
 
 
 def test_weights_of_a_saved_ring_that_are_damaged_or_changed_are_refused(tmp_path):

@@ -168,3 +168,22 @@ def test_the_name_of_a_file_is_no_folder(tmp_path, name):
     with pytest.raises(FormatError, match="is the name of a file, and save writes a folder"):
         cg.compile(cg.Var((2,)) + 1).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_function_is_read_between_two_of_its_runs(monkeypatch, tmp_path):
+    """Else a run could change its cells while they are written. For a folder and for a pickle."""
+    function, inside, reads = step()[0], [], []
+    between, parts = type(function).between_runs, write.file_parts
+
+    def waiting(self, work):
+        inside.append(self)
+        try:
+            return between(self, work)
+        finally:
+            inside.pop()
+
+    monkeypatch.setattr(type(function), "between_runs", waiting)
+    monkeypatch.setattr(write, "file_parts", lambda *given: reads.append(list(inside)) or parts(*given))
+    save([function], tmp_path / "saved")
+    bytes_of([function])
+    assert reads == [[function], [function]]

@@ -34,6 +34,28 @@ def test_a_text_that_is_read_again_has_the_same_numbers():
     assert again.shape == (3,) and again.features[0].splitter == SPLITTER and again.features[1].splitter is None
 
 
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        TextSplitter("[a-z]+", (), 0, False, ""),
+        TextSplitter("", (",", " +"), 3, True, "_"),
+        TextSplitter("", ("",), 1, False, "#"),
+        None,
+    ],
+    ids=repr,
+)
+def test_every_field_of_a_feature_is_read_again(splitter):
+    grams = {} if splitter is None else {("b",): 1, ("a", "b"): 0}
+    feature = TextFeature(np.array([[2, 0, 1]]), "UPPER" if splitter else "NONE", splitter, grams, len(grams), 2)
+    text = TextInput((3, 1), splitter is None, (CODES, feature))
+    again = read(json.loads(json.dumps(text_entry(text))), text.size)
+    assert (again.shape, again.reads_codes, len(again.features)) == (text.shape, text.reads_codes, 2)
+    for got, want in zip(again.features, text.features):
+        np.testing.assert_array_equal(got.index, want.index, strict=True)
+        for name in ("case", "splitter", "grams", "skips", "columns"):
+            assert getattr(got, name) == getattr(want, name), name
+
+
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 1, 2), (6, 1)])
 def test_strings_of_any_axis_are_read_and_none_behind_the_last(shape):
     text = TextInput(shape, True, (TextFeature(np.array([5, 0]), "NONE"),))
@@ -74,6 +96,13 @@ DAMAGED = {
     "a gram beyond the columns": changed("features", 0, "grams", [[["fox"], 3]]),
     "a splitter of four parts": changed("features", 0, "splitter", ["[a-z]+", [], 2, True]),
     "a pattern and separators": changed("features", 0, "splitter", ["[a-z]+", [","], 2, True, "#"]),
+    "neither a pattern nor separators": changed("features", 0, "splitter", ["", [], 2, True, "#"]),
+    "a text of separators": changed("features", 0, "splitter", ["", ",;", 2, True, "#"]),
+    "a separator that is a number": changed("features", 0, "splitter", ["", [",", 1], 2, True, "#"]),
+    "a negative least length": changed("features", 0, "splitter", ["[a-z]+", [], -1, True, "#"]),
+    "a token behind the last that is a number": changed("features", 0, "splitter", ["[a-z]+", [], 2, True, 0]),
+    "a negative index": changed("features", 0, "index", [[2, 1], [2, -1]]),
+    "a column before the first": changed("features", 0, "grams", [[["fox"], -1]]),
     "a pattern that is a number": changed("features", 0, "splitter", [1, [], 2, True, "#"]),
     "a mark that is a number": changed("features", 0, "splitter", ["[a-z]+", [], 2, 1, "#"]),
 }

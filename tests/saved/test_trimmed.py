@@ -12,7 +12,7 @@ from cgraph.formats.model import Alternative, Model
 from cgraph.running.string_codes import StringCodes
 from cgraph.running.text_features import TextFeature, TextInput, TextSplitter
 from cgraph.saved.layout import MANIFEST, with_sum
-from cgraph.saved.trimmed import pair_of
+from cgraph.saved.trimmed import case_of, pair_of
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
 
@@ -199,3 +199,23 @@ def test_an_axis_is_of_its_result_and_its_length_an_integer_among_the_outputs(en
     else:
         with pytest.raises(FormatError, match="malformed"):
             pair_of(entry, outputs, 2)
+
+
+@pytest.mark.parametrize(
+    ("entry", "fits"),
+    [
+        ([-1, 0, []], True), ([1, 2, []], True), ([1, 0, [[0, 3]]], True), ([1, 4, []], False), ([4, 0, []], False),
+        ([-2, 0, []], False), ([1, -1, []], False), ([2, 0, []], False), ([0, 0, []], False), ([1, 0, None], False),
+        ([1, 0], False), ([None, 0, []], False), ([1, 0, [[2, 3]]], False), ([True, 0, []], False),
+    ],
+)  # fmt: skip
+def test_a_case_has_a_condition_and_an_array_among_the_outputs(entry, fits):
+    """Of four outputs: two axes, a condition, an integer of one axis, a length; -1 stands for no condition."""
+    outputs = [cg.Var((3, 4)), cg.Var((), "bool"), cg.Var((3,), "int64"), cg.Var((), "int64")]
+    if fits:
+        case = case_of(entry, outputs)
+        assert [case.condition if case.condition is not None else -1, case.place] == entry[:2]
+        assert case.cut == dict(entry[2])
+    else:
+        with pytest.raises(FormatError, match="malformed"):
+            case_of(entry, outputs)

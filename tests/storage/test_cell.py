@@ -118,6 +118,37 @@ def test_a_newer_copy_is_fetched_once():
     assert value.equal is None, "a run may have written it"
 
 
+def test_bytes_that_moved_have_a_new_stamp_and_a_new_address():
+    """After a run made its own copy of shared bytes, and after a device's copy was fetched."""
+    cell, done = Cell(), np.ones(1, "int64")
+    cell.value = value = CellValue(np.float32([1, 2]))
+    stamps, places = [value.settle()], [(value.array, value.address)]
+    cell.share()
+    assert value.stamp is None, "shared bytes have none"
+    value.writable(F4, done)
+    stamps.append(value.settle())
+    places.append((value.array, value.address))
+    value.newer = SimpleNamespace(fetched=lambda: np.float32([3, 4]), settle=lambda: None)
+    assert value.stamp is None, "a device has newer ones"
+    stamps.append((value.array is not None) and value.settle())
+    places.append((value.array, value.address))
+    assert len(set(stamps)) == 3 and None not in stamps
+    assert all(address == array.ctypes.data for array, address in places)
+    assert value.writable(F4, done) is places[-1][0] and value.settle() == stamps[-1], "they stay where they are"
+
+
+@pytest.mark.parametrize("view", [np.s_[::2], np.s_[::-1], np.s_[1:3], np.s_[:2]])
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_value_is_in_order_whatever_the_array(view, copy):
+    x = aligned_empty(Spec((2, 4), np.dtype("float32")))
+    x[...] = np.arange(8).reshape(2, 4)
+    for part in (x[:, view], x[:, view].T):
+        value = new_value(part, Spec(part.shape, part.dtype), "x", copy=copy)
+        np.testing.assert_array_equal(value.array, part)
+        assert value.array.flags.c_contiguous and value.shared is not copy
+        assert value.address % (ALIGNMENT if copy else x.itemsize) == 0
+
+
 def test_all_vars_change_or_none():
     x, y = cg.Var((2,), name="x").assign([1, 2]), cg.Var((), "int32", name="y").assign(3)
     with pytest.raises(InputError, match="y expects"):

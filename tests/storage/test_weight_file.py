@@ -114,6 +114,33 @@ def test_small_and_mapped_arrays_stay_and_others_go_to_a_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("view", ["whole", "rows", "turned", "every second", "reversed"])
+def test_views_of_a_mapped_array_stay_where_they_are_in_c_order_only(tmp_path, view):
+    """Others are written anew: what reads a mapped array reads its bytes in order."""
+    spool, place = Spool(tmp_path, 0), np.s_[1:] if view == "rows" else np.s_[:, ::2] if "second" in view else np.s_[:]
+    x = spool.keep(np.arange(12, dtype="i8").reshape(3, 4))[place]
+    x = x.T if view == "turned" else x[::-1] if view == "reversed" else x
+    kept = spool.keep(x)
+    assert (kept is x) is (view in ("whole", "rows"))
+    assert kept.flags.c_contiguous
+    np.testing.assert_array_equal(kept, x)
+
+
+def test_a_spool_goes_on_in_another_file_and_leaves_earlier_arrays(tmp_path, monkeypatch):
+    """Two pages to a file, more for a larger array; an array may end with its file."""
+    monkeypatch.setattr("cgraph.storage.weight_file.SPOOL", 2 * PAGE)
+    spool = Spool(tmp_path, 0)
+    arrays = [np.full(n, i, "u1") for i, n in enumerate((1, PAGE, 1, PAGE + 1, 2 * PAGE, 2 * PAGE + 1, 5))]
+    kept, mappings = [], []
+    for x in arrays:
+        kept.append(spool.keep(x))
+        mappings.append(spool.mapping)
+    for got, x in zip(kept, arrays, strict=True):
+        np.testing.assert_array_equal(got, x)
+    assert [a is b for a, b in zip(mappings, mappings[1:])] == [True, False, False, False, False, False]
+    assert len(mappings[-2]) == 3 * PAGE
+
+
 def test_sizes_are_numbers_or_texts_of_at_least_a_byte():
     weights = StreamedWeights("w", ring="2KiB", slice=1)
     assert weights.ring_nbytes == 2048 and weights.slice_nbytes == 1

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from cgraph.system import child_processes
-from cgraph.system.child_processes import ending_of, run_module
+from cgraph.system.child_processes import ending_of, run_module, run_program
 from tests.support.patience import PATIENCE
 from tests.support.sources import ROOT, sources_with
 
@@ -111,3 +111,12 @@ def test_a_packed_application_is_not_started_again(name, value, monkeypatch):
     monkeypatch.setattr(child_processes.subprocess, "run", lambda *args, **named: pytest.fail("a process was started"))
     with open(os.devnull, "wb") as nowhere, pytest.raises(OSError, match="no interpreter that can be started"):
         run_module("cgraph.cli", [], nowhere, nowhere, 1.0)
+
+
+@pytest.mark.parametrize(("status", "message", "text"), [(0, b"", ""), (3, b"caf\xe9\n", "caf\ufffd\n")])
+def test_a_program_gives_its_status_and_its_messages_in_any_encoding(status, message, text, capfd):
+    source = (
+        f"import sys; print('output'); sys.stderr.buffer.write({message!r}); sys.exit({status} + len(sys.stdin.read()))"
+    )
+    assert run_program([sys.executable, "-c", source]) == (status, text)
+    assert capfd.readouterr() == ("", "")

@@ -3,10 +3,22 @@
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from cgraph.system.file_ownership import is_closed, is_own, is_regular, is_safe, open_folder, stamp_of
+from cgraph.system import file_ownership
+from cgraph.system.file_ownership import (
+    is_alone,
+    is_below,
+    is_closed,
+    is_own,
+    is_regular,
+    is_safe,
+    is_users,
+    open_folder,
+    stamp_of,
+)
 
 
 def status(mode: int, uid: int | None = None, links: int = 1) -> os.stat_result:
@@ -25,6 +37,43 @@ def test_an_own_file_has_one_name_and_no_other_writer(mode, uid, links, own):
     assert is_own(status(stat.S_IFREG | mode, uid, links)) is own
     assert is_closed(status(stat.S_IFREG | mode, uid, links)) is (own or links == 2)
     assert not is_own(status(stat.S_IFDIR | mode, uid, links)) and not is_regular(status(stat.S_IFIFO | mode))
+
+
+@pytest.mark.parametrize("bit", [1 << i for i in range(9)])
+def test_others_of_a_group_and_of_the_world_are_told_from_the_user_by_each_bit(bit):
+    own, foreign = status(stat.S_IFREG | bit), status(stat.S_IFREG | bit, OTHER)
+    assert is_alone(own) is (bit >= 0o100) and is_closed(own) is (bit not in (0o020, 0o002))
+    assert is_users(own) and not (is_users(foreign) or is_alone(foreign) or is_closed(foreign))
+
+
+def test_where_files_have_no_owners_their_place_decides(monkeypatch, tmp_path):
+    monkeypatch.delattr(os, "geteuid")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home" / "inner").mkdir(parents=True)
+    (tmp_path / "homeless").mkdir()
+    anyone = os.stat_result((stat.S_IFREG | 0o777, 1, 1, 1, 1234, 0, 5, 0, 0, 0))
+    assert is_alone(anyone) and is_closed(anyone) and is_own(anyone)
+    for name, opens in (("home/inner", True), ("home", True), ("homeless", False), ("", False)):
+        folder = open_folder(os.path.realpath(tmp_path / name))
+        assert (folder is not None) is opens, name
+        if folder is not None:
+            file_ownership.close_folder(folder)
+
+
+@pytest.mark.parametrize(("path", "root", "below"), [
+    ("/a/b", "/a", True), ("/a", "/a", True), ("/ab", "/a", False), ("/", "/a", False), ("/a/b", "/a/", True),
+    ("/a/b", "/", True), ("/b/a", "/a", False),
+])  # fmt: skip
+def test_a_path_is_below_a_folder_by_whole_names(path, root, below):
+    assert is_below(path, root) is below
+    assert not is_below("a", "/a"), "one is relative"
+
+
+@pytest.mark.parametrize("field", ["st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"])
+def test_each_fact_of_a_stamp_tells_files_apart(field):
+    facts = dict.fromkeys(("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns"), 1)
+    stamps = [stamp_of(SimpleNamespace(**facts | change)) for change in ({}, {field: 2}, {"st_atime_ns": 2})]
+    assert stamps[0] != stamps[1] and stamps[0] == stamps[2]
 
 
 @pytest.mark.parametrize(("mode", "uid", "safe"), [

@@ -84,3 +84,37 @@ def test_a_file_without_a_name_is_read_and_written_by_its_holder_alone(tmp_path)
         assert file.read() == b"bc"
     with pytest.raises(FileNotFoundError):
         unnamed_file(tmp_path / "none")
+
+
+def test_contents_reach_the_disk_before_a_name_and_a_name_after_them(tmp_path, monkeypatch):
+    """A loss of power at any moment leaves the old file, or a whole new one."""
+    log, fsync = [], os.fsync
+
+    def flushed(handle):
+        log.append(os.readlink(f"/proc/self/fd/{handle}").removeprefix(str(tmp_path)).partition(".part")[2] or "parent")
+        fsync(handle)
+
+    for name in ("replace", "rename"):
+        rename = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *where, rename=rename: log.append("rename") or rename(*where))
+    monkeypatch.setattr(os, "fsync", flushed)
+    size = []
+    monkeypatch.setattr(os, "fsync", lambda handle: size.append(os.fstat(handle).st_size) or flushed(handle))
+    replace_file(tmp_path / "file", [b"ab", b"c"])
+    assert len(log) == 3 and log[1:] == ["rename", "parent"] and size[0] == 3
+    log.clear()
+    with new_folder(tmp_path / "m") as part:
+        (part / "a").write_bytes(b"1")
+        assert log == []
+    assert len(log) == 3 and log[1:] == ["rename", "parent"]
+
+
+def test_a_new_folder_can_be_listed_by_others_as_the_users_mask_allows(tmp_path):
+    for mask in (0o022, 0o077):
+        before = os.umask(mask)
+        try:
+            with new_folder(tmp_path / f"{mask}"):
+                pass
+        finally:
+            os.umask(before)
+        assert (tmp_path / f"{mask}").stat().st_mode & 0o777 == 0o755 & ~mask

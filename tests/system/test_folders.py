@@ -54,6 +54,18 @@ def test_files_are_created_renamed_listed_and_removed(folder, tmp_path):
     assert status_of(folder).st_ino == tmp_path.stat().st_ino
 
 
+def test_what_is_created_is_for_the_user_alone_unless_a_mode_says_otherwise(folder, tmp_path):
+    before = os.umask(0)
+    try:
+        os.close(open_in(folder, "own", CREATE))
+        os.close(open_in(folder, "open", CREATE, 0o644))
+        make_in(folder, "inner")
+    finally:
+        os.umask(before)
+    modes = {x.name: x.stat().st_mode & 0o777 for x in tmp_path.iterdir()}
+    assert modes == {"own": 0o600, "open": 0o644, "inner": 0o700}
+
+
 def test_a_link_is_not_opened_and_its_own_status_is_returned(folder, tmp_path):
     (tmp_path / "file").write_bytes(b"content")
     (tmp_path / "link").symlink_to("file")
