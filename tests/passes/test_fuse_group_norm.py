@@ -43,6 +43,7 @@ def test_a_norm_of_groups_is_one_op(name):
 LEFT = {
     "a scale for each row": groups() * RNG.normal(size=(4, 1)).astype("f4"),
     "a scale for each image": groups() * RNG.normal(size=(2, 1, 1, 1)).astype("f4"),
+    "a shift alone for each pixel": groups() + RNG.normal(size=(4, 5)).astype("f4"),
     "scaled before": groups(scale=2.0) * SCALE,
     "groups across images": groups(shape=(1, 3, -1)) * SCALE,
     "another result's shape": cg.reshape(groups(), (2, 6, 5, 4)) * SCALE,
@@ -57,3 +58,11 @@ def test_what_is_no_norm_of_groups_is_left(name):
 def test_a_norm_that_another_reads_is_left():
     norm = groups()
     assert_left(fuse_group_norm, norm * SCALE + SHIFT, norm)
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (4, 5), (2, 1, 1, 1)])
+def test_a_shift_that_is_not_of_channels_stays_a_sum(shape):
+    node = groups() * SCALE + RNG.normal(size=shape).astype("float32")
+    ops = ops_of(fuse_group_norm((node,)))
+    assert ops["group_norm"] == ops["add"] == 1
+    assert_same_values(fuse_group_norm, node)
