@@ -23,9 +23,7 @@ BY_NAME = (test_fuse_group_norm, test_fuse_layer_norm, test_fuse_rms_norm, test_
 NODES = {f"{module.__name__}, {name}": node for module in BY_NAME for name, node in module.FORMS.items()}
 NODES |= {f"epilogue, {name}": node for name, node in test_fuse_epilogues.TAKEN.items()}
 NODES |= {f"matmul, {name}": node for name, node in test_fuse_matmul.JOINED.items()}
-NODES |= {
-    f"gelu, {name}": form(test_fuse_gelu.X) for name, form in (test_fuse_gelu.ERF | test_fuse_gelu.TANH).items()
-}
+NODES |= {f"gelu, {name}": form(test_fuse_gelu.X) for name, form in (test_fuse_gelu.ERF | test_fuse_gelu.TANH).items()}
 
 
 def attention(form):
