@@ -43,6 +43,17 @@ def test_factors_mean_what_they_do_when_they_are_known(coordinates, mode, factor
     assert_near(found, wanted, "float32 products")
 
 
+@pytest.mark.parametrize("axes", [[3, 2], [2, 3], [-1], [-2, 3]])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_sizes_and_factors_of_some_axes_in_any_order(mode, axes):
+    for name, values in (("n", [[5, 6], [3, 9], [7, 5]]), ("f", [[1, 1], [0.6, 1.5], [2, 1]])):
+        kind = ("i8" if name == "n" else "f4", (len(axes),))
+        operands = ["x", "", "", "n"] if name == "n" else ["x", "", "f"]
+        raw = open_model([node("Resize", operands, ["y"], mode=mode, axes=axes)], IMAGE | {name: kind})
+        given = [{"x": PICTURE, name: np.array(v[: len(axes)], kind[0])} for v in values]
+        agrees(raw, given, {name: 12})
+
+
 def test_pictures_of_a_number_known_only_when_run():
     nodes = [node("Compress", ["x", "m"], ["c"], axis=0), node("Resize", ["c", "", "s"], ["y"], mode="linear")]
     raw = open_model(nodes, {"x": ("f4", (4, 2, 5, 6)), "m": ("?", (4,))}, {"s": np.array([1, 1, 2, 2], "f4")})
