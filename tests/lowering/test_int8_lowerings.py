@@ -24,6 +24,7 @@ from cgraph.record import Record, replace
 RNG = np.random.default_rng(0)
 IMAGE = cg.Var((2, 8, 9, 10), "uint8", "image")
 FEW = cg.Var((2, 4, 9, 10), "uint8", "few")
+WIDE = cg.Var((2, 17, 9, 10), "uint8", "wide")
 SCALAR = cg.Var((), "uint8", "scalar")
 
 
@@ -91,6 +92,8 @@ NETWORKS = {
     "a halo that a number changes": Network([following(cg.maximum(FIRST, np.uint8(30)), 0)], 2, 1),
     "a halo that a number makes": Network([following(cg.maximum(FIRST, np.uint8(30)), 30)], 2),
     "a halo of another reader": Network([following(cg.maximum(FIRST, np.uint8(3)), 3), following(FIRST, 7)], 3, 1),
+    "a halo that an image in no blocks changes": Network([following(FIRST ^ WIDE, 9), following(FIRST, 9)], 4, 1),
+    "a halo that it keeps": Network([following(FIRST & WIDE, 9), following(FIRST, 9)], 4),
     "a computed number": Network([following(cg.maximum(FIRST, SCALAR), 0)], 2, 1),
     "a number for each channel": Network([following(cg.maximum(FIRST, RNG.integers(0, 99, (17, 1, 1), "uint8")))], 4),
     "a mean": Network([following(apply(AROUND, FIRST), 9)], 2),
@@ -106,7 +109,7 @@ def physical(outputs, target):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_lowered_networks_of_bytes_have_the_bits_of_the_logical_ones(name):
     network = NETWORKS[name]
-    values = {x: RNG.integers(0, 256, x.shape, "uint8") for x in (IMAGE, FEW, SCALAR)}
+    values = {x: RNG.integers(0, 256, x.shape, "uint8") for x in (IMAGE, FEW, WIDE, SCALAR)}
     want = evaluate(network.outputs, values)
     for target in ("host", "portable"):
         lowered = physical(network.outputs, target_named(target))
