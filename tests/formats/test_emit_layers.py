@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.formats.onnx.emit_layers import constant_number
+from cgraph.formats.onnx.emit_layers import constant_number, sizes_or_scales
 from cgraph.ops.leaf import Const, Var
 from cgraph.ops.resize import weighted_rows
 from tests.support.onnx_models import written_nodes, written_result
@@ -151,3 +151,13 @@ def test_the_number_of_a_constant_is_that_of_all_its_elements():
     assert constant_number(cg.broadcast_to(Const(np.array([[3]])), (4, 4))) == 3
     assert constant_number(Const(np.zeros(2))) is None and constant_number(V) is None
     assert constant_number(cg.broadcast_to(Var((1,)), (4,))) is None
+
+
+def test_sizes_are_written_where_scales_are_their_ratios():
+    """For any lengths, also where a length times its ratio is not the other one in floating point."""
+    for n in range(1, 60):
+        for m in (1, 2, 7, n, n + 1, 2 * n - 1, 49):
+            absent, sizes = sizes_or_scales(cg.resize(Var((1, 1, n, 3)), (m, 5)))
+            assert absent is None and sizes.tolist() == [1, 1, m, 5]
+    (scales,) = sizes_or_scales(cg.resize(Var((1, 1, 9, 8)), (5, 8), scales=(0.6, 1.0)))
+    np.testing.assert_array_equal(scales, np.array([1, 1, 0.6, 1], "f4"))

@@ -79,7 +79,6 @@ STEPS = {
     "causal, a low number": lambda s, name: cg.where(TRIANGLE, s, LOWEST),
     "causal numbers": lambda s, name: s + LATER,
     "factor": lambda s, name: s * np.float32(0.7),
-    "factor below 0": lambda s, name: s * np.float32(-0.7),
     "divisor": lambda s, name: s / np.float32(3),
     "capped": lambda s, name: cg.tanh(s) * np.float32(0.6),
     "another leading axis": lambda s, name: cg.reshape(s, (1, *s.shape)[-5:]),
