@@ -80,17 +80,18 @@ def is_of_bytes(node: Node) -> bool:
 
 def keeps_fill(node: Node, b: ImageBuilder) -> bool:
     """Return True if a pointwise op of bytes maps the halos of its operands to the halo of its result."""
-    frames = [frame_of(x, b) for x in node.operands]
+    form = b.forms[node]
+    frames = [frame_of(x, b.forms.get(x, form)) for x in node.operands]
     fills = [x for x in frames if x is not None]
     if len(fills) < len(frames):
         return False
     with np.errstate(all="ignore"):
-        return node.op.meaning(*fills).item() == b.forms[node].fill
+        return node.op.meaning(*fills).item() == form.fill
 
 
-def frame_of(x: Node, b: ImageBuilder) -> np.ndarray | None:
-    """Return the one number in an operand's halo; None if it is unknown."""
+def frame_of(x: Node, form: Form) -> np.ndarray | None:
+    """Return the one number in the halo of an operand that is read in this form; None if it is unknown."""
     if not isinstance(x.op, BroadcastTo):
-        return np.full(1, b.forms[x].fill if x in b.forms else 0, "uint8")
+        return np.full(1, form.fill, "uint8")
     source = x.operands[0]
     return source.op.array.reshape(1) if isinstance(source.op, ConstOp) else None

@@ -44,6 +44,15 @@ def test_absent_operands_stay_absent():
     np.testing.assert_array_equal(value_of(importer(c.reading({0: ragged(X, {0: n})})), {X: A, n.node: 1}), A[:1] * 2)
 
 
+@pytest.mark.parametrize("declare", [elementwise, samples(0, 2)])
+def test_operands_behind_an_absent_one_keep_their_places(declare):
+    importer = declare(lambda c: c[0] - c[2] if c.value(1) is None else c[1])
+    c = context(X, None, Y)
+    n = length(c, "n", 4)
+    y = importer(c.reading({0: ragged(X, {0: n}), 2: ragged(Y, {0: n})}))
+    np.testing.assert_array_equal(value_of(y, {X: A, Y: B, n.node: 3}), (A - B)[:3])
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 4])
 @pytest.mark.filterwarnings("ignore:invalid value")  # of a softmax of nothing
 def test_padding_along_the_axis_of_a_computation_is_neutral(n):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.formats.onnx.emit_layers import constant_number
+from cgraph.formats.onnx.emit_layers import constant_number, sizes_or_scales
 from cgraph.ops.leaf import Const, Var
 from cgraph.ops.resize import weighted_rows
 from tests.support.onnx_models import written_nodes, written_result
@@ -94,6 +94,7 @@ def test_attention_is_written_out():
 
 V = Var((2, 3, 4), name="v")
 W = Var((2, 3, 4), name="w")
+D = Var((2, 3, 4), "float64", "d")
 PATTERNS = {
     "leaky": (cg.where(V > 0, V, V * 0.25), [V], "LeakyRelu"),
     "leaky from 0": (cg.where(V >= 0, V, V * 0.25), [V], "LeakyRelu"),
@@ -109,6 +110,7 @@ RESEMBLING = {
     "another value": (cg.where(V > 0, W, V * 0.25), [V, W], "LeakyRelu"),
     "another scaled": (cg.where(V > 0, V, W * 0.25), [V, W], "LeakyRelu"),
     "a slope of each": (cg.where(V > 0, V, V * np.arange(4, dtype="f4")), [V], "LeakyRelu"),
+    "a slope that float32 cannot hold": (cg.where(D > 0, D, D * 0.2), [D], "LeakyRelu"),
     "a bound of each": (cg.minimum(cg.maximum(V, np.arange(4, dtype="f4")), 9), [V], "Clip"),
     "a bound that is an input": (cg.minimum(cg.maximum(V, 0.5), W), [V, W], "Clip"),
     "another count": (cg.sum(V, axis=(0, 2)) / np.float32(9), [V], "ReduceMean"),
@@ -128,9 +130,10 @@ def test_a_pattern_is_one_operator(name):
 @pytest.mark.parametrize("name", RESEMBLING)
 def test_what_only_resembles_a_pattern_is_written_as_it_is(name):
     output, inputs, kind = RESEMBLING[name]
-    values = [numbers(2, 3, 4) for _ in inputs]
+    values = [numbers(2, 3, 4).astype(x.dtype) for x in inputs]
     assert kind not in written_nodes(output, inputs)
-    assert_near(written_result(output, inputs, *values), meaning(output, inputs, *values), "float32 formulas near zero")
+    got, want = written_result(output, inputs, *values), meaning(output, inputs, *values)
+    assert_near(got, want, f"{want.dtype} formulas near zero")
 
 
 def test_a_bias_of_channels_goes_into_its_convolution_and_no_other_does():
@@ -148,3 +151,13 @@ def test_the_number_of_a_constant_is_that_of_all_its_elements():
     assert constant_number(cg.broadcast_to(Const(np.array([[3]])), (4, 4))) == 3
     assert constant_number(Const(np.zeros(2))) is None and constant_number(V) is None
     assert constant_number(cg.broadcast_to(Var((1,)), (4,))) is None
+
+
+def test_sizes_are_written_where_scales_are_their_ratios():
+    """For any lengths, also where a length times its ratio is not the other one in floating point."""
+    for n in range(1, 60):
+        for m in (1, 2, 7, n, n + 1, 2 * n - 1, 49):
+            absent, sizes = sizes_or_scales(cg.resize(Var((1, 1, n, 3)), (m, 5)))
+            assert absent is None and sizes.tolist() == [1, 1, m, 5]
+    (scales,) = sizes_or_scales(cg.resize(Var((1, 1, 9, 8)), (5, 8), scales=(0.6, 1.0)))
+    np.testing.assert_array_equal(scales, np.array([1, 1, 0.6, 1], "f4"))

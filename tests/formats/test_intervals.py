@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.formats.onnx.dynamic.intervals import SMALL, bounds_of, dtype_range, ends, fit_to_node, trusts_floats
 from cgraph.ops.leaf import Const, Var
 
@@ -149,3 +150,81 @@ def test_bounds_are_rounded_as_their_values_and_nan_bounds_nothing():
     low, high = fit_to_node(F, (0.1, np.nan))
     assert low[0] == np.float32(0.1) and high.tolist() == [INF] * 3
     assert fit_to_node(X, (np.nan, 2))[0].tolist() == [-INF] * 3
+
+
+OPS = {
+    "add": lambda x, y: x + y,
+    "subtract": lambda x, y: x - y,
+    "negative": lambda x, y: -x,
+    "product": lambda x, y: x * y,
+    "quotient": cg.true_divide,
+    "whole quotient": cg.floor_divide,
+    "remainder": cg.remainder,
+    "absolute": lambda x, y: cg.abs(x),
+    "sign": lambda x, y: cg.sign(x),
+    "maximum": cg.maximum,
+    "minimum": cg.minimum,
+    "relu": lambda x, y: cg.relu(x),
+    "rounded up": lambda x, y: cg.ceil(x),
+    "less": cg.less,
+    "less or equal": cg.less_equal,
+    "greater": cg.greater,
+    "greater or equal": cg.greater_equal,
+    "equal": cg.equal,
+    "not equal": cg.not_equal,
+    "and": lambda x, y: cg.less(x, 1) & cg.less(y, 2),
+    "or": lambda x, y: cg.less(x, 1) | cg.less(y, 2),
+    "choice": lambda x, y: cg.where(cg.less(x, 1), y, x),
+    "sum": lambda x, y: cg.sum(x),
+    "product of all": lambda x, y: cg.prod(x),
+    "largest": lambda x, y: cg.max(x),
+    "smallest": lambda x, y: cg.min(x),
+    "any": lambda x, y: cg.any(x),
+    "all": lambda x, y: cg.all(x),
+    "running sum": lambda x, y: cg.cumsum(x),
+    "joined": lambda x, y: cg.concat([x, y], 0),
+    "part": lambda x, y: x[1:],
+    "repeated": lambda x, y: cg.broadcast_to(y, (2, *y.shape)),
+    "elements": lambda x, y: cg.take(y, np.array([2, 0])),
+    "int8": lambda x, y: x.astype("int8"),
+    "uint8": lambda x, y: x.astype("uint8"),
+    "bool": lambda x, y: x.astype(bool),
+    "int64": lambda x, y: x.astype("int64"),
+    "float": lambda x, y: x.astype("float32"),
+}
+WITHIN = ("int8", "uint8", "int32", "int64", "bool", "float32")
+
+
+def bounds_within(node, bounds):
+    """Bounds of a node from those of its variables."""
+    if node not in bounds:
+        bounds[node] = bounds_of(node, [bounds_within(x, bounds) for x in node.operands])
+    return bounds[node]
+
+
+def drawn_bounds(rng, x, scale):
+    """Bounds that are far from 0 on both sides, on one side, or one number; and numbers within them."""
+    least, most = (-scale, scale) if x.dtype.kind in "if" else (0, min(2 * scale, 1) if x.dtype == bool else 2 * scale)
+    low, high = np.sort(rng.integers(least, most + 1, (2, *x.shape)), axis=0)
+    high = np.where(rng.integers(2, size=x.shape), high, low)
+    values = [low, high, *rng.integers(low, high + 1, (3, *x.shape))]
+    pair = fit_to_node(x, (low, high))
+    return pair, [v.astype(x.dtype) for v in values]
+
+
+@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("n", [4, SMALL + 1])
+def test_values_lie_within_their_bounds(name, n):
+    """Of every dtype, also where integers wrap around, and where one pair of bounds is for all elements."""
+    rng = np.random.default_rng(0)
+    for dtype, scale in [(dtype, scale) for dtype in WITHIN for scale in (3, 127)]:
+        if dtype == "bool" and name in ("subtract", "negative", "sign"):
+            continue
+        x, y = Var((n,), dtype, "x"), Var((n,), dtype, "y")
+        node = OPS[name](x, y)
+        (a, xs), (b, ys) = drawn_bounds(rng, x, scale // 2), drawn_bounds(rng, y, scale)
+        low, high = bounds_within(node, {x: a, y: b})
+        with np.errstate(all="ignore"):
+            results = [evaluate([node], {x: v, y: w})[0] for v in xs for w in ys]
+        for got in results:
+            assert ((low <= got) & (got <= high) | np.isnan(got)).all(), (dtype, scale)

@@ -1,4 +1,4 @@
-"""Defaults of ONNX attributes in the importers are those of the standard's schemas."""
+"""Defaults of ONNX attributes in the importers are those of the standard's schemas, and of ONNX Runtime's."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import defs, helper
+from onnx import AttributeProto, defs, helper
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "cgraph/formats/onnx/operators").glob("*.py"))
@@ -23,7 +23,19 @@ def schema_defaults() -> dict[str, dict[str, list]]:
     return table
 
 
-SCHEMAS = schema_defaults()
+def microsofts_defaults() -> dict[str, dict[str, list]]:
+    """The same of the operators that ONNX Runtime adds."""
+    state = pytest.importorskip("onnxruntime").capi.onnxruntime_pybind11_state
+    table: dict[str, dict[str, list]] = {}
+    for schema in state.get_all_operator_schema():
+        for name, attribute in schema.attributes.items() if schema.domain == "com.microsoft" else ():
+            known = table.setdefault(f"com.microsoft.{schema.name}", {}).setdefault(name, [])
+            if attribute._default_value:
+                known.append(helper.get_attribute_value(AttributeProto.FromString(attribute._default_value)))
+    return table
+
+
+SCHEMAS = schema_defaults() | microsofts_defaults()
 
 
 def kinds_in(node: ast.AST) -> set[str]:
@@ -38,7 +50,7 @@ def defaults_in(tree: ast.Module) -> Iterator[tuple[set[str], str, object, int]]
     for function in tree.body:
         decorators = getattr(function, "decorator_list", [])
         own = set().union(*map(kinds_in, decorators))
-        if decorators and not own:  # operators of Microsoft, which have no schema here
+        if decorators and not own:  # operators that no schema says anything about
             continue
         for x in ast.walk(function):
             is_method = isinstance(x, ast.Call) and isinstance(x.func, ast.Attribute) and x.func.attr == "attribute"
@@ -57,4 +69,4 @@ def test_a_default_is_that_of_the_standard(path):
 
 def test_most_defaults_are_looked_at():
     rows = [row for path in FILES for row in defaults_in(ast.parse(path.read_text(encoding="utf-8")))]
-    assert len([name for kinds, name, *_ in rows if any(SCHEMAS[kind].get(name) for kind in kinds)]) > 100
+    assert len([name for kinds, name, *_ in rows if any(SCHEMAS[kind].get(name) for kind in kinds)]) > 150

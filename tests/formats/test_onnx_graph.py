@@ -82,6 +82,21 @@ def test_a_function_that_calls_itself_is_refused():
         load(raw)
 
 
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_function_has_the_nodes_of_each_call_in_it(times):
+    """It is refused before one of them is built."""
+    bodies = [function([make("Neg", ["a"], ["r"])], ["a"], ["r"], name="f0")]
+    for i in range(30):
+        calls = [make(f"f{i}", [f"r{n}" if n else "a"], [f"r{n + 1}"], domain="d") for n in range(times)]
+        bodies.append(function(calls, ["a"], [f"r{times}"], name=f"f{i + 1}"))
+    count = sum(times**i for i in range(1, 31)) + times**30  # the calls and, innermost, the nodes
+    raw = model_of([make("f30", ["x"], ["y"], domain="d")], [X], functions=bodies)
+    with pytest.raises(FormatError, match=f"the function 'f30' would take {count:,} nodes"):
+        load(raw)
+    small = model_of([make("f2", ["x"], ["y"], domain="d")], [X], functions=bodies[:3])
+    np.testing.assert_array_equal(run(small, np.ones(2, "f4"))[0], [(-1) ** times] * 2)
+
+
 def test_results_that_nobody_reads_may_be_absent():
     rows = [make("Dropout", ["x"], ["y", "unread"])]
     np.testing.assert_array_equal(run(model_of(rows, [X]), np.ones(2, "f4"))[0], [1, 1])

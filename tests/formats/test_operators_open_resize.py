@@ -15,7 +15,7 @@ NEAREST = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 PICTURE = np.random.default_rng(0).normal(size=(1, 2, 5, 6)).astype("f4")
 
 
-def resized(operands: list[str], **attributes: str) -> bytes:
+def resized(operands: list[str], **attributes: object) -> bytes:
     kinds = {"n": ("i8", (4,)), "f": ("f4", (4,))}
     given = {name: kinds[name] for name in operands if name in kinds}
     return open_model([node("Resize", operands, ["y"], **attributes)], IMAGE | given)
@@ -41,6 +41,23 @@ def test_factors_mean_what_they_do_when_they_are_known(coordinates, mode, factor
     found = load(raw, maximum={"f": 3}).compile()(**given)[0]
     assert found.shape == wanted.shape
     assert_near(found, wanted, "float32 products")
+
+
+@pytest.mark.parametrize("axes", [[3, 2], [2, 3], [-1], [-2, 3]])
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_sizes_and_factors_of_some_axes_in_any_order(mode, axes):
+    for name, values in (("n", [[5, 6], [3, 9], [7, 5]]), ("f", [[1, 1], [0.6, 1.5], [2, 1]])):
+        kind = ("i8" if name == "n" else "f4", (len(axes),))
+        operands = ["x", "", "", "n"] if name == "n" else ["x", "", "f"]
+        raw = open_model([node("Resize", operands, ["y"], mode=mode, axes=axes)], IMAGE | {name: kind})
+        given = [{"x": PICTURE, name: np.array(v[: len(axes)], kind[0])} for v in values]
+        agrees(raw, given, {name: 12})
+
+
+def test_the_coefficient_of_cubic_interpolation():
+    for coefficient in (-0.5, -1.0):
+        raw = resized(["x", "", "", "n"], mode="cubic", cubic_coeff_a=coefficient)
+        agrees(raw, [{"x": PICTURE, "n": numbers(1, 2, *n)} for n in ((7, 9), (3, 4))], {"n": 12})
 
 
 def test_pictures_of_a_number_known_only_when_run():

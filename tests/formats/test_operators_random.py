@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
-from tests.support.onnx_models import FLOAT, INT64, one
+from tests.support.onnx_models import FLOAT, INT64, one, results_of
 
 MANY = 20_000
 
@@ -78,3 +78,23 @@ def test_classes_are_drawn_as_often_as_their_probabilities_say():
     assert drawn("Multinomial", [("x", FLOAT, (2, 4))]).shape == (2, 1)
     with pytest.raises(FormatError, match="3 axes"):
         load(one("Multinomial", [("x", FLOAT, (2, 4, 1))]))
+
+
+@pytest.mark.parametrize("ratio", [None, np.float32(0.25)])
+def test_a_dropout_in_training_scales_what_its_seed_keeps(ratio):
+    x, share = np.random.default_rng(0).normal(size=MANY).astype("f4"), 0.5 if ratio is None else 0.75
+
+    def dropped(**attributes):
+        return results_of("Dropout", [x, ratio, np.bool_(True)], (1, 2), by="nobody", results=2, **attributes)[0]
+
+    masks = []
+    for attributes in ({}, {"seed": 0}, {"seed": 7}, {"seed": 8}):
+        y, mask = dropped(**attributes)
+        assert mask.dtype == bool and abs(mask.mean() - share) < 0.02
+        np.testing.assert_array_equal(y, np.where(mask, x / np.float32(share), np.float32(0)))
+        masks.append(mask)
+    np.testing.assert_array_equal(masks[0], masks[1])
+    for other in (0, 3):
+        assert (masks[2] != masks[other]).mean() > 0.3
+    with pytest.raises(FormatError, match="ratio 1.0 is outside"):
+        results_of("Dropout", [x, np.float32(1), np.bool_(True)], (1, 2), by="nobody")

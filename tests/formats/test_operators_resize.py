@@ -67,3 +67,16 @@ def test_the_op_is_left_where_rounding_decides():
     assert depends_on_rounding(Axis(10, 23, 2.35), "align_corners", "floor")
     assert depends_on_rounding(Axis(20, 6, float(np.float32(0.3))), "asymmetric", "floor")
     assert not depends_on_rounding(Axis(20, 40, 2.0), "asymmetric", "floor")
+
+
+@pytest.mark.parametrize("coordinates", [*COORDINATES, "align_corners", "tf_crop_and_resize", "half_pixel_symmetric"])
+@pytest.mark.parametrize("sizes", [(1, 5), (4, 1), (1, 1)])
+def test_one_element_of_either_axis(coordinates, sizes):
+    """Of a region with another start and end in each axis; what lies outside has the value that is asked for."""
+    x, region = rng.standard_normal((1, 2, 6, 7)).astype("f4"), np.array([0, 0, 0.2, -0.3, 1, 1, 0.7, 1.4], "f4")
+    roi = region if coordinates.startswith("tf") else None
+    for mode in ("nearest", "linear", "cubic") if roi is None else ("nearest", "linear"):
+        options = {"mode": mode, "coordinate_transformation_mode": coordinates, "near": "float32 small networks"}
+        options |= {} if roi is None else {"extrapolation_value": 5.0}
+        operands = [x, roi, None, np.array([1, 2, *sizes])]
+        assert_equal_results("Resize", operands, (3,) if roi is None else (1, 3), opset=19, **options)

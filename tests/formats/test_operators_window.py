@@ -1,4 +1,4 @@
-"""Col2Im: sums of windows of one to three axes, for strides, dilations and paddings of any remainder."""
+"""Col2Im for strides, dilations and paddings of any remainder; MaxUnpool; both of one to three axes."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from cgraph.formats.onnx.operators.window import col2im
 from cgraph.ops.leaf import Const
 from cgraph.ops.window import Windows
 from tests.support.onnx_context import context, value_of
+from tests.support.onnx_models import assert_equal_results
 from tests.support.tolerance import assert_close
 
 rng = np.random.default_rng(0)
@@ -42,3 +43,15 @@ def test_windows_are_added_where_they_were_read(name, dtype):
     )
     want = windows.fold(np.moveaxis(elements, 2, 0), tuple(image))
     assert_close(value_of(col2im(c), {}), want)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("more", [None, (0, 0, 0), (2, 0, 1)])
+def test_largest_elements_go_back_to_their_places_in_an_image_that_may_be_larger(axes, more):
+    window, strides, pads = [3, 1, 2][:axes], [2, 3, 1][:axes], [1, 0, 1][:axes] + [0, 0, 1][:axes]
+    x = rng.standard_normal((2, 1, *[3, 2, 4][:axes])).astype("f4")
+    sizes = [(n - 1) * strides[i] + window[i] - pads[i] - pads[i + axes] for i, n in enumerate(x.shape[2:])]
+    places = rng.permutation(2 * np.prod(sizes))[: x.size].reshape(x.shape)
+    target = [] if more is None else [np.array([2, 1, *(n + m for n, m in zip(sizes, more))])]
+    moves = {"kernel_shape": window, "strides": strides, "pads": pads}
+    assert_equal_results("MaxUnpool", [x, places, *target], (2,) if target else (), by="reference", **moves)

@@ -70,3 +70,17 @@ def test_a_pyramid_of_blurred_pictures_has_the_values_of_the_reference(target):
 def test_images_come_in_blocks_only_where_a_layer_needs_them():
     x = image()
     assert kinds(cg.conv2d(blurred(x), filters(16, 3, 3, 3), 1, 1), x).count(ToBlocked) == 0
+
+
+@pytest.mark.parametrize("side", range(4))
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_images_are_blocked_where_a_window_may_lie_in_the_padding_of_any_side(side, dilation):
+    """The window of 3 rows and 2 columns, dilated, is as long as the padding, or one longer."""
+    x, f = image(), filters(3, 1, 3, 2)
+    value = RNG.normal(size=x.shape).astype("float32")
+    extent = 2 * dilation + 1 if side % 2 == 0 else dilation + 1
+    for pad, plain in ((extent - 1, True), (extent, False)):
+        pads = [pad if i == side else 0 for i in range(4)]
+        node = cg.conv2d(x, f, 1, tuple(pads), dilation, groups=3)
+        assert (PlainDepthwise in kinds(node, x)) is plain
+        assert_close(cg.compile(node, [x])(value), cg.compile(node, [x], engine="reference")(value), 20)

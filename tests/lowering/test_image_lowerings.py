@@ -85,6 +85,8 @@ NETWORKS = {
     "a gate for each image": Network(lambda x: x * cg.sigmoid(conv(cg.mean(x, (2, 3), keepdims=True), 1, 1)), 17, 5, 1),
     "filters with two factors": Network(lambda x: twice(x, const(17, 17, 3, 3))),
     "another dtype": Network(lambda x: cg.tanh(x.astype("float64")).astype("float32")),
+    "a comparison that is shown": Network(lambda x: [x, x > 0.1], 16, 3),
+    "whole numbers that are shown": Network(lambda x: [x, cg.floor(x).astype("int32")], 16, 3),
     "three axes": Network(lambda x: cg.reshape(cg.tanh(cg.reshape(x, (2, 17, 56))), x.shape), moved=4),
     "a largest pool": Network(lambda x: cg.max_pool2d(x, 3, 1, 1)),
     "a mean pool": Network(lambda x: cg.avg_pool2d(x, 3, 2, 1)),

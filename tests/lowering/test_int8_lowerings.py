@@ -19,11 +19,12 @@ from cgraph.ops.physical.form import NO_HALO
 from cgraph.ops.physical.integer import BlockedIntegerConv, BlockedPixelSum, IntegerConv, PixelSum
 from cgraph.ops.physical.lanes import ClearHalo, ToBlocked, ToPlain
 from cgraph.ops.physical.table import ByteTable
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 RNG = np.random.default_rng(0)
 IMAGE = cg.Var((2, 8, 9, 10), "uint8", "image")
 FEW = cg.Var((2, 4, 9, 10), "uint8", "few")
+WIDE = cg.Var((2, 17, 9, 10), "uint8", "wide")
 SCALAR = cg.Var((), "uint8", "scalar")
 
 
@@ -91,6 +92,8 @@ NETWORKS = {
     "a halo that a number changes": Network([following(cg.maximum(FIRST, np.uint8(30)), 0)], 2, 1),
     "a halo that a number makes": Network([following(cg.maximum(FIRST, np.uint8(30)), 30)], 2),
     "a halo of another reader": Network([following(cg.maximum(FIRST, np.uint8(3)), 3), following(FIRST, 7)], 3, 1),
+    "a halo that an image in no blocks changes": Network([following(FIRST ^ WIDE, 9), following(FIRST, 9)], 4, 1),
+    "a halo that it keeps": Network([following(FIRST & WIDE, 9), following(FIRST, 9)], 4),
     "a computed number": Network([following(cg.maximum(FIRST, SCALAR), 0)], 2, 1),
     "a number for each channel": Network([following(cg.maximum(FIRST, RNG.integers(0, 99, (17, 1, 1), "uint8")))], 4),
     "a mean": Network([following(apply(AROUND, FIRST), 9)], 2),
@@ -106,7 +109,7 @@ def physical(outputs, target):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_lowered_networks_of_bytes_have_the_bits_of_the_logical_ones(name):
     network = NETWORKS[name]
-    values = {x: RNG.integers(0, 256, x.shape, "uint8") for x in (IMAGE, FEW, SCALAR)}
+    values = {x: RNG.integers(0, 256, x.shape, "uint8") for x in (IMAGE, FEW, WIDE, SCALAR)}
     want = evaluate(network.outputs, values)
     for target in ("host", "portable"):
         lowered = physical(network.outputs, target_named(target))
@@ -135,3 +138,26 @@ def test_a_sum_over_pixels_alone_reads_plain_images():
     assert isinstance(node.op, PixelSum)
     (node,) = physical([apply(PixelSum(), FIRST)], target_named("host"))
     assert any(isinstance(n.op, BlockedPixelSum) for n in post_order([node]))
+
+
+def fixed_layer(f, dead, shift=-8):
+    """A layer of filters, one channel of which is the same for all images."""
+    k = f.shape[0]
+    bias, scale = np.zeros(k, "int32"), np.stack([np.full(k, 3 << 29), np.full(k, shift)]).astype("int32")
+    bias[dead] = 1 << 27
+    result, conv2d = Result(zero=9, fixed="twice"), Conv2d((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    return apply(IntegerConv(conv2d, 5, result), cg.Var((1, 6, 3, 4), "uint8", "x"), f, cg.Const(bias), cg.Const(scale))
+
+
+@pytest.mark.parametrize("bias, shift, shared", [(3, -8, True), (7, -8, False), (3, -9, True)])
+def test_layers_that_unpack_pixels_once_share_filters_only_if_the_same_channels_need_none(bias, shift, shared):
+    """Channels that are the same for all images have other filters there."""
+    f = cg.Const(RNG.integers(-127, 128, (9, 6, 1, 1), "int8"))
+    layers = [fixed_layer(f, 3), fixed_layer(f, bias, shift)]
+    lowered = physical(layers, replace(target_named("portable"), dot="halves"))
+    first, second = (n for n in post_order(lowered) if isinstance(n.op, BlockedIntegerConv))
+    assert first.op.shape.is_unpacked and second.op.shape.is_unpacked
+    assert (first.operands[1] is second.operands[1]) is shared
+    values = {layer.operands[0]: RNG.integers(0, 256, (1, 6, 3, 4), "uint8") for layer in layers}
+    for got, want in zip(evaluate(lowered, values), evaluate(layers, values), strict=True):
+        np.testing.assert_array_equal(got, want)

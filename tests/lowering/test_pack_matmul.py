@@ -1,5 +1,7 @@
 """Packed constants of products: the same values, panels shared, and left where panels would not help."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -82,6 +84,16 @@ def test_a_large_constant_that_is_transposed_for_a_product_is_not_copied_before_
     assert fold_constants((found,)) == (found,)
     assert_near(cg.compile(found)(), evaluate([found])[0], "normal products", 1)
     assert isinstance(steps(found)[0], PackedMatmul) == (found.size > 200)
+
+
+@pytest.mark.parametrize("axes", list(permutations(range(3))))
+def test_a_constant_stack_of_one_matrix_is_packed_in_the_order_of_its_axes(axes):
+    """However the axes are turned: the last two are those of the matrix."""
+    stored = np.random.default_rng(3).normal(size=tuple((1, 4, 3)[axes.index(a)] for a in range(3)))
+    product = cg.Var((2, 5, 4), "float64").assign(np.ones((2, 5, 4))) @ cg.transpose(cg.Const(stored), axes)
+    (packed,) = pack_matmul((product,), host_target())
+    assert isinstance(packed.op, PackedMatmul)
+    assert_close(evaluate([packed])[0], evaluate([product])[0])
 
 
 def steps(node):

@@ -12,6 +12,7 @@ from cgraph.ir.graph import apply
 from cgraph.lowering.zero_proof import POINTS, ROUNDED, exact_step, keeps_frame, keeps_rest
 from cgraph.ops.elementary import Elementary
 from cgraph.passes import PASSES
+from cgraph.passes.fuse_pointwise import fuse_pointwise
 from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_close
 
@@ -21,6 +22,7 @@ TWO = ("pow", "hypot")
 
 
 SOME = np.arange(17).reshape(17, 1, 1) % 2 == 0
+ONES_OF_SOME = SOME.astype("float32")
 
 
 class Ndtr(Elementary):
@@ -73,6 +75,8 @@ def test_what_is_known_of_a_rounded_function_is_what_kernels_compute(target, dty
         (lambda x, s, n: x / (cg.abs(x) * 0.0), False, False),  # 0 / 0
         (lambda x, s, n: cg.where(s > 0, x, x * 2.0), False, True),  # the choice is not known
         (lambda x, s, n: cg.where(SOME, x, x * 2.0), True, True),  # it is, and differs by channel
+        (lambda x, s, n: cg.where(SOME, x, x + ONES_OF_SOME), True, True),  # the ones are not taken
+        (lambda x, s, n: cg.where(SOME, x + ONES_OF_SOME, x), False, True),
         (lambda x, s, n: cg.where(SOME, x, s), False, True),
         (lambda x, s, n: cg.where(SOME, s, x), False, True),
         (lambda x, s, n: cg.floor(x).astype("int32").astype("float32"), False, False),  # out of range it may differ
@@ -124,3 +128,42 @@ def test_one_channel_is_spread_over_all_and_each_over_its_pixels(channels, gates
     gate = cg.conv2d(cg.avg_pool2d(y, 8), normal(1 if gates == "one" else channels, channels, 1, 1))
     out = cg.conv2d(y * gate, normal(channels, channels, 3, 3), 1, 1)
     assert_close(*compiled_and_meant(out, {x: normal(*x.shape)}))
+
+
+NUMBERS = np.array([0.0, -0.0, 0.5, 1, -1, np.inf, -np.inf, np.nan], "float32")
+ONE = [cg.negative, cg.abs, cg.floor, cg.ceil, cg.rint, cg.trunc, cg.sqrt, cg.sign, cg.isnan, cg.relu, cg.square]
+BOTH = [
+    cg.add, cg.subtract, cg.multiply, cg.true_divide, cg.maximum, cg.minimum, cg.copysign, cg.less, cg.less_equal,
+    cg.greater, cg.greater_equal, cg.equal, cg.not_equal, cg.fmod,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_proof_has_the_zeros_of_numpy(dtype):
+    """For any number of each channel, on either side: what is exact is known, and nothing else is 0."""
+    x, zero = cg.Var((1, 3, 2, 2), dtype, "x"), np.zeros((1, 3, 2, 2), dtype)
+    nodes = [f(x) for f in ONE]
+    for number in NUMBERS:
+        channels = cg.Const(np.array([0, number, 0], dtype).reshape(3, 1, 1))
+        nodes += [node for f in BOTH for node in (f(x, channels), f(channels, x))]
+        nodes += [
+            node
+            for some in (SOME[:3], ~SOME[:3])
+            for node in (cg.where(some, x, channels), cg.where(some, channels, x))
+        ]
+    with np.errstate(all="ignore"):
+        values = evaluate(nodes, {x: zero})
+    for node, value in zip(fuse_pointwise(tuple(nodes)), values, strict=True):
+        assert keeps_frame(node) == (not value.any()), node
+
+
+@pytest.mark.parametrize("name", sorted(ROUNDED.keys() - {"ndtr"}))
+def test_no_rounded_function_is_taken_for_0(name):
+    x, zero = cg.Var((1, 3, 2, 2), name="x"), np.zeros((1, 3, 2, 2), "float32")
+    f, nodes = getattr(cg, FUNCTIONS.get(name, name)), []
+    for number in NUMBERS:
+        nodes += [f(x, cg.Const(number)), f(cg.Const(number), x)] if name in TWO else [f(x + number)]
+    with np.errstate(all="ignore"):
+        values = evaluate(nodes, {x: zero})
+    for node, value in zip(fuse_pointwise(tuple(nodes)), values, strict=True):
+        assert not (keeps_frame(node) and value.any()), node

@@ -341,6 +341,8 @@ def refused():
     yield "safe weights are an output", [zeros(weights) @ v, zeros(weights)]
     yield "weights have another user than the safe ones", [zeros(weights) @ v, cg.sum(weights)]
     yield "NaN becomes another number", [cg.where(cg.isnan(weights), np.float32(1), weights) @ v]
+    yield "NaN becomes another array", [cg.where(cg.isnan(weights), cg.Var(s.shape, name="z"), weights) @ v]
+    yield "infinite weights become 0", [cg.where(cg.isinf(weights), np.float32(0), weights) @ v]
     yield "NaN of another array", [cg.where(cg.isnan(s), np.float32(0), weights) @ v]
     yield "numbers become 0", [cg.where(cg.isnan(weights), weights, np.float32(0)) @ v]
     yield "its gradient", cg.gradient(cg.sum(weights @ v), [q, k, v])

@@ -13,9 +13,9 @@ X = cg.Var((2, 6, 4, 5), name="x")
 SCALE, SHIFT = (RNG.normal(size=(6, 1, 1)).astype("float32") for _ in range(2))
 
 
-def groups(x=X, count=3, scale=1.0, shape=None):
+def groups(x=X, count=3, scale=1.0, shape=None, shift=0.0):
     inner = cg.reshape(x, shape or (x.shape[0], count, -1))
-    norm = cg.group_norm(inner, np.full(count, scale, "f4"), np.zeros(count, "f4"), count)
+    norm = cg.group_norm(inner, np.full(count, scale, "f4"), np.full(count, shift, "f4"), count)
     return cg.reshape(norm, x.shape)
 
 
@@ -43,6 +43,9 @@ def test_a_norm_of_groups_is_one_op(name):
 LEFT = {
     "a scale for each row": groups() * RNG.normal(size=(4, 1)).astype("f4"),
     "a scale for each image": groups() * RNG.normal(size=(2, 1, 1, 1)).astype("f4"),
+    "a shift alone for each pixel": groups() + RNG.normal(size=(4, 5)).astype("f4"),
+    "shifted before": groups(shift=0.5) * SCALE + SHIFT,
+    "an instance that is shifted before": cg.instance_norm(X, np.ones(6, "f4"), np.ones(6, "f4")) * SCALE,
     "scaled before": groups(scale=2.0) * SCALE,
     "groups across images": groups(shape=(1, 3, -1)) * SCALE,
     "another result's shape": cg.reshape(groups(), (2, 6, 5, 4)) * SCALE,
@@ -57,3 +60,11 @@ def test_what_is_no_norm_of_groups_is_left(name):
 def test_a_norm_that_another_reads_is_left():
     norm = groups()
     assert_left(fuse_group_norm, norm * SCALE + SHIFT, norm)
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (4, 5), (2, 1, 1, 1)])
+def test_a_shift_that_is_not_of_channels_stays_a_sum(shape):
+    node = groups() * SCALE + RNG.normal(size=shape).astype("float32")
+    ops = ops_of(fuse_group_norm((node,)))
+    assert ops["group_norm"] == ops["add"] == 1
+    assert_same_values(fuse_group_norm, node)

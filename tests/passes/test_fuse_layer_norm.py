@@ -101,9 +101,13 @@ def test_nan_infinities_and_equal_numbers_stay_as_written_out(eps):
 
 
 @pytest.mark.parametrize("shape", [(4, 1), (3, 1, 6), (2, 1, 1, 1)])
-def test_a_factor_that_differs_between_rows_stays_a_product(shape):
+def test_a_factor_or_a_term_that_differs_between_rows_stays(shape):
     node = unit() * RNG.normal(size=shape).astype("float32")
     assert ops_of(fuse_layer_norm((node,))) == {"layer_norm": 1, "multiply": 1}
+    assert_same_values(fuse_layer_norm, node)
+    node = unit() * SCALE + RNG.normal(size=shape).astype("float32")
+    ops = ops_of(fuse_layer_norm((node,)))
+    assert ops["layer_norm"] == ops["add"] == 1
     assert_same_values(fuse_layer_norm, node)
 
 

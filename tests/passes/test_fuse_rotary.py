@@ -126,6 +126,8 @@ LEFT = {
     "a difference": X * COS - turned(halves) * SIN,
     "the other direction": joined(A * NARROW_COS + B * NARROW_SIN, B * NARROW_COS - A * NARROW_SIN),
     "other tables of second elements": joined(A * NARROW_COS - B * NARROW_SIN, B * NARROW_SIN + A * NARROW_SIN),
+    "every third element and the one behind it": rotated(LONG[..., ::3], LONG[..., 1::3], -1, ALL_COS, ALL_SIN),
+    "every third element and the one before it": rotated(LONG[..., 1::3], LONG[..., ::3], -1, ALL_COS, ALL_SIN),
     "integers": (lambda x: x * 2 + turned(halves, x) * 3)(cg.Var((T, D), "int64")),
 }
 

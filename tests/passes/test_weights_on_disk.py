@@ -1,15 +1,22 @@
-"""Products of one row whose matrix is cut into slices: each slice has its own part of what is added."""
+"""Products of one row are cut into slices, each with its own part of what is added; which layers are cut at all."""
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.activation.calls import NONE
 from cgraph.kernels.mapped import in_place
+from cgraph.kernels.target import host_target
+from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
+from cgraph.ops.physical.sliced import SlicedConv
+from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import slice_constants
+from tests.support.rewrites import assert_same_values
 from tests.support.tolerance import assert_near
 
 K = 5
@@ -33,3 +40,31 @@ def test_a_sliced_product_of_one_row_adds_to_each_slice_its_own_part(most, colum
     value = rng.standard_normal((1, K)).astype("f4")
     want, got = (cg.compile(root, [x, b], engine="reference")(value, addend) for root in (node, cut))
     assert_near(got, want, "float32 formulas near zero")
+
+
+RNG = np.random.default_rng(0)
+IMAGE, VOLUME = cg.Var((1, 64, 6, 6), name="x"), cg.Var((1, 64, 3, 6, 6), name="x")
+
+
+def constant(*shape):
+    return RNG.standard_normal(shape).astype("f4")
+
+
+LAYERS = {
+    "all channels": (cg.conv2d(IMAGE, constant(64, 64, 3, 3), 1, 1), 1),
+    "points": (cg.conv2d(IMAGE, constant(64, 64, 1, 1)), 1),
+    "two groups": (cg.conv2d(IMAGE, constant(64, 32, 3, 3), 1, 1, groups=2), 0),
+    "a group of each channel": (cg.conv2d(IMAGE, constant(64, 1, 3, 3), 1, 1, groups=64), 0),
+    "filters of a Var": (cg.conv2d(IMAGE, cg.Var((64, 64, 3, 3), name="f"), 1, 1), 0),
+    "volumes": (cg.conv3d(VOLUME, constant(64, 64, 3, 3, 3), 1, 1), 0),
+    "few channels, which are read plain": (cg.conv2d(IMAGE[:, :3], constant(64, 3, 3, 3), 1, 1), 0),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_filters_are_cut_only_where_panels_of_them_give_channels_of_the_result(name):
+    node, count = LAYERS[name]
+    roots = to_physical(rewrite_graph((cg.relu(node),)), host_target(), LoweringOptions(winograd=False))
+    cut = slice_constants(roots, 64, in_place)
+    assert sum(isinstance(x.op, SlicedConv) for x in post_order(cut)) == count
+    assert_same_values(lambda outputs: slice_constants(outputs, 64, in_place), *roots)

@@ -131,17 +131,33 @@ def roi_align(x: Node) -> Emitted:
 def resize(x: Node) -> Emitted:
     op: Any = x.op
     (v,) = x.operands
-    exact = all(m == n * s for m, n, s in zip(x.shape[2:], v.shape[2:], op.scales))
-    sizes = (None, ints(x.shape)) if exact else (np.array([1, 1, *op.scales], np.float32),)
     return node(
         "Resize",
         v,
         None,
-        *sizes,
+        *sizes_or_scales(x),
         mode=op.mode,
         coordinate_transformation_mode=op.coordinates,
         nearest_mode=op.rounding,
     )
+
+
+def sizes_or_scales(x: Node) -> tuple[Any, ...]:
+    """Return the last operands of Resize: scales, or sizes if their ratios are the scales.
+
+    Raises
+        FormatError: the sizes do not follow from the scales
+    """
+    scales = x.op.scales  # type: ignore[attr-defined]
+    sides = list(zip(x.shape[2:], x.operands[0].shape[2:], scales))
+    if all(m == n * s or s == m / n for m, n, s in sides):
+        return None, ints(x.shape)
+    if any(m != int(n * np.float32(s)) for m, n, s in sides):
+        raise FormatError(
+            f"ONNX's Resize takes sizes or scales, and {[n for _, n, _ in sides]} times {list(scales)} are not "
+            f"{[m for m, _, _ in sides]}. Use resize without scales, or with the sizes that follow from them"
+        )
+    return (np.array([1, 1, *scales], np.float32),)
 
 
 @emitter("weighted_rows")
@@ -167,7 +183,7 @@ def constant_number(x: Node) -> float | None:
 
 
 def leaky_relu(x: Node) -> Emitted | None:
-    """Match where(v > 0, v, v * alpha), or with v >= 0: both are alpha * 0 at 0."""
+    """Match where(v > 0, v, v * alpha), or with v >= 0: both are alpha * 0 at 0; alpha is float32 in files."""
     if x.op.name != "where":
         return None
     condition, v, scaled = x.operands
@@ -177,6 +193,8 @@ def leaky_relu(x: Node) -> Emitted | None:
         return None
     alpha = constant_number(scaled.operands[1])
     if scaled.operands[0] is not v or alpha is None or constant_number(condition.operands[1]) != 0:
+        return None
+    if alpha != float(np.float32(alpha)):
         return None
     return node("LeakyRelu", v, alpha=alpha) if v.dtype.kind == "f" else None
 

@@ -63,8 +63,9 @@ class ValueProduct(Record, eq=False):
 
     @property
     def scale(self) -> np.float32:
-        """The factor from sums to floats."""
-        return np.float32(self.x.scale.scale) * np.float32(self.y.scale.scale)
+        """The factor from sums to floats; infinite if it overflows."""
+        with np.errstate(over="ignore"):
+            return np.float32(self.x.scale.scale) * np.float32(self.y.scale.scale)
 
 
 class Sums(Record, eq=False):

@@ -54,6 +54,21 @@ def test_bytes_on_the_way_are_part_of_the_chain():
     assert table.operands[0].dtype == np.uint8
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_several_bytes_on_the_way_are_part_of_the_chain_if_all_begin_with_one_value(kind):
+    net, low = Net(kind), np.iinfo(kind).min
+    x, y = (cg.Var((4, 5), name=name) for name in "xy")
+    a, b = net.bytes(x), net.bytes(y)
+    for order in (1, -1):
+        for other, count in ((a, 1), (b, 2)):
+            parts = net.bytes(cg.sigmoid(a), 1 / 256, low), net.bytes(cg.tanh(other), 1 / 128, low + 128)
+            first, second = parts[::order]
+            made = net.bytes(first * second + a)
+            assert len(tables(made)) == count
+            values = {x: drawn(x), y: drawn(y)}
+            np.testing.assert_array_equal(cg.compile(made, [x, y])(*values.values()), evaluate([made], values)[0])
+
+
 def test_what_reads_two_values_or_other_shapes_is_no_table():
     net = Net()
     a, b = (net.bytes(cg.Var((4, 5), name=name)) for name in "ab")

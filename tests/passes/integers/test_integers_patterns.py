@@ -179,6 +179,7 @@ def test_a_product_of_two_values_has_one_scale_of_each():
     assert pair.y.scale == Scale(0.25, 126)
     tiny = floats(BYTES, 1e-30) @ floats(OTHER, 1e-30, 0)
     assert pair_of(tiny) is None  # their product is 0
+    assert pair_of(floats(BYTES, 1e30) @ floats(OTHER, 1e30, 0)) is None  # or infinite
     assert pair_of(floats(BYTES) @ cg.Var((5, 4))) is pair_of(cg.exp(pair.x.node.astype("float32"))) is None
     assert pair_of(floats(BYTES[:0]) @ floats(OTHER, 0.25, -2)) is None
 

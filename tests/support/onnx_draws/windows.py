@@ -153,8 +153,11 @@ def columns(d: Draws) -> Model:
 
 @operator("MaxUnpool")
 def unpool(d: Draws) -> Model:
-    window, steps = [d.whole(1, 2), d.whole(1, 2)], [2, 2]
-    x = d.normal(1, 2, 2, 3)
-    size = [(n - 1) * s + k for n, s, k in zip(x.shape[2:], steps, window)]
-    places = d.rng.permutation(2 * size[0] * size[1])[: x.size].reshape(x.shape)
-    return model("MaxUnpool", x, places, kernel_shape=window, strides=steps)
+    """Not drawn: the shape of the result, in which ONNX Runtime counts places otherwise than ONNX."""
+    window, steps = [d.whole(1, 3), d.whole(1, 3)], [d.whole(2, 3), d.whole(2, 3)]
+    pads = [d.whole(0, min(k - 1, 1)) for k in window * 2]
+    x = d.normal(1, 2, 3, 4)
+    sizes = [(n - 1) * s + k - a - b for n, s, k, a, b in zip(x.shape[2:], steps, window, pads, pads[2:])]
+    places = d.rng.permutation(2 * sizes[0] * sizes[1])[: x.size].reshape(x.shape)
+    more = {"pads": pads} if any(pads) else {}
+    return model("MaxUnpool", x, places, kernel_shape=window, strides=steps, **more)

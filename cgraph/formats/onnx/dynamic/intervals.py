@@ -90,12 +90,18 @@ def rising(node: Node, *pairs: Pair) -> Pair:
 def reduction(node: Node, x: Pair) -> Pair:
     """Bound sums, products of nonnegative elements, and extremes; the sum of n elements of one bound is n times it."""
     large = x[0].ndim != node.operands[0].ndim
+    x = truth(x) if isinstance(node.op, All_ | Any_) else x
     if isinstance(node.op, Prod) and (large or (x[0] < 0).any()):
         return unknown(node)
     if not large:
         return rising(node, x)
     count = node.operands[0].size / max(node.size, 1) if isinstance(node.op, Sum) else 1
     return x[0] * count, x[1] * count
+
+
+def truth(x: Pair) -> Pair:
+    """Bound the truth of elements: 1 if they cannot be 0, 0 if they must be."""
+    return ((x[0] > 0) | (x[1] < 0)).astype(np.float64), ((x[0] != 0) | (x[1] != 0)).astype(np.float64)
 
 
 def unknown(node: Node) -> Pair:
@@ -178,7 +184,7 @@ def cast(node: Node, x: Pair) -> Pair:
     if node.dtype.kind == "f":
         return x
     if node.dtype.kind == "b":
-        return ((x[0] > 0) | (x[1] < 0)).astype(np.float64), ((x[0] != 0) | (x[1] != 0)).astype(np.float64)
+        return truth(x)
     least, most = dtype_range(node.dtype)
     if node.operands[0].dtype.kind != "f":
         fits = (x[0] >= least) & (x[1] <= most)
@@ -259,11 +265,17 @@ def ends(pair: Pair) -> Pair:
 
 
 def fit_to_node(node: Node, pair: Any) -> Pair:
-    """Convert bounds to float64 arrays of the node's shape, or scalars if it is large; NaN becomes unbounded."""
+    """Convert bounds to float64 arrays of the node's shape, or scalars if it is large.
+
+    NaN becomes unbounded; bounds outside the dtype become its range, since integers wrap around.
+    """
     low, high = (np.asarray(v, np.float64) for v in pair)
     if node.dtype == np.float32:  # rounding preserves monotonicity
         low, high = (v.astype(np.float32).astype(np.float64) for v in (low, high))
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    least, most = dtype_range(node.dtype)
+    wraps = (low < least) | (high > most)
+    low, high = np.where(wraps, least, low), np.where(wraps, most, high)
     if node.size > SMALL:
         return np.asarray(low.min(initial=np.inf)), np.asarray(high.max(initial=-np.inf))
     return np.broadcast_to(low, node.shape), np.broadcast_to(high, node.shape)

@@ -1,0 +1,113 @@
+"""TreeEnsemble beside plain Python: random trees with sets of members, several targets, every aggregate and dtype."""
+
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import load
+from cgraph.formats.onnx.operators.trees import AGGREGATES, AttributeNames
+from tests.support.tolerance import assert_near
+
+LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
+ASKS = [np.less_equal, np.less, np.greater_equal, np.greater, np.equal, np.not_equal]
+COLUMNS, TARGETS = 3, 2
+
+
+class Ensemble:
+    """Random trees. Changes: the lists of nodes, leaves and sets grow while trees do.
+
+    A node is its mode, column, split, whether NaN takes the true branch, and its two ways: numbers and flags of leaves.
+    """
+
+    def __init__(self, rng, trees):
+        self.rng, self.nodes, self.leaves, self.sets = rng, [], [], {}
+        self.roots = [self.grow(3) for _ in range(trees)]
+
+    def grow(self, depth):
+        place, rng = len(self.nodes), self.rng
+        mode = int(rng.integers(7))
+        self.nodes.append([mode, int(rng.integers(COLUMNS)), int(rng.integers(-2, 3)), bool(rng.integers(2))])
+        if mode == MEMBER:
+            self.sets[place] = rng.choice(np.arange(-3, 4), rng.integers(4), replace=False).tolist()
+        self.nodes[place] += [self.way(depth) for _ in range(2)]
+        return place
+
+    def way(self, depth):
+        if depth and self.rng.integers(3):
+            return self.grow(depth - 1), 0
+        self.leaves.append((int(self.rng.integers(TARGETS)), float(self.rng.integers(-8, 9))))
+        return len(self.leaves) - 1, 1
+
+    def walk(self, place, row):
+        """The target and the weight of the leaf that a row comes to."""
+        while True:
+            mode, column, split, missing, true, false = self.nodes[place]
+            x = row[column]
+            holds = x in self.sets[place] if mode == MEMBER else ASKS[mode](x, split)
+            place, is_leaf = true if holds or (np.isnan(x) and missing) else false
+            if is_leaf:
+                return self.leaves[place]
+
+    def attributes(self, dtype):
+        modes, columns, splits, missing, true, false = (list(each) for each in zip(*self.nodes))
+        members = [v for place in sorted(self.sets) for v in (*self.sets[place], np.nan)]
+        tensors = {
+            "nodes_splits": (splits, dtype), "nodes_modes": (modes, "u1"), "membership_values": (members, dtype),
+            "leaf_weights": ([w for _, w in self.leaves], dtype),
+        }  # fmt: skip
+        ways = {"true": true, "false": false}
+        return {name: numpy_helper.from_array(np.array(*pair), name) for name, pair in tensors.items()} | {
+            "nodes_featureids": columns,
+            "nodes_missing_value_tracks_true": [int(m) for m in missing],
+            **{f"nodes_{way}nodeids": [place for place, _ in found] for way, found in ways.items()},
+            **{f"nodes_{way}leafs": [leaf for _, leaf in found] for way, found in ways.items()},
+            "leaf_targetids": [target for target, _ in self.leaves],
+            "tree_roots": self.roots,
+            "n_targets": TARGETS,
+        }
+
+
+def results(attributes, x):
+    node = helper.make_node("TreeEnsemble", ["X"], ["y"], domain="ai.onnx.ml", **attributes)
+    code = helper.np_dtype_to_tensor_dtype(x.dtype)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph([node], "g", [value("X", code, x.shape)], [value("y", code, None)])
+    opsets = [helper.make_opsetid("ai.onnx.ml", 5), helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    return load(model).compile(engine="reference")(x)[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_trees_of_all_modes_with_sets_of_members(seed, dtype):
+    rng = np.random.default_rng(seed)
+    trees = Ensemble(rng, 1 + seed % 4)
+    how = seed % len(AGGREGATES)
+    x = rng.choice([*range(-3, 4), np.nan, np.inf, -np.inf], (40, COLUMNS)).astype(dtype)
+    each = np.zeros((len(x), len(trees.roots), TARGETS))
+    for i, row in enumerate(x):
+        for j, root in enumerate(trees.roots):
+            target, weight = trees.walk(root, row)
+            each[i, j, target] = weight
+    want = {"AVERAGE": np.mean, "SUM": np.sum, "MIN": np.min, "MAX": np.max}[AGGREGATES[how]](each, 1)
+    got = results(trees.attributes(dtype) | {"aggregate_function": how}, x)
+    assert got.dtype == dtype
+    assert_near(got, want, "float32 formulas")
+
+
+def test_sums_are_taken_unless_told():
+    trees, x = Ensemble(np.random.default_rng(3), 3), np.zeros((1, COLUMNS), "f4")
+    attributes = trees.attributes("f4")
+    np.testing.assert_array_equal(results(attributes, x), results(attributes | {"aggregate_function": 1}, x))
+
+
+def test_a_node_that_is_listed_twice_is_named_by_its_tree_and_number():
+    trees, numbers = np.array([4, 4, 9, 9, 9]), np.array([0, 7, 7, 0, 7])
+    with pytest.raises(FormatError, match="node 7 of tree 9 is listed twice"):
+        AttributeNames.of(trees, numbers)
+    names = AttributeNames.of(trees[:-1], numbers[:-1])
+    asked = np.array([9, 4, 4, 9, 5, 4]), np.array([0, 7, 0, 7, 7, 3])
+    assert names.find(*asked).tolist() == [3, 1, 0, 2, -1, -1]
+    empty = AttributeNames.of(trees[:0], numbers[:0])
+    assert empty.find(*asked).tolist() == [-1] * 6
