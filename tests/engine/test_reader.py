@@ -10,7 +10,7 @@ import pytest
 from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.reader import Reader, difference, unchanged_file
 from cgraph.errors import WeightsError
-from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ
+from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
 from cgraph.storage.weight_file import Checksum, digest_of
 from cgraph.system.file_ownership import stamp_of
 from tests.support.patience import PATIENCE
@@ -80,6 +80,27 @@ def test_what_was_ordered_already_is_not_read_again(path, until):
     reader.begin(rows)  # a second run of the same rows
     assert reader._work.number == number + 1
     until(lambda: reader.words[READ] == 1)
+
+
+def test_a_piece_that_is_read_alone_lies_at_the_start_and_a_later_run_reads_its_own(path, until):
+    reader = reader_of(path)
+    rows = orders_of(reader, 0, 3 * PAGE)
+    reader.order(rows)
+    until(lambda: reader.words[READ] == 2)
+    reader.read_alone(PAGE, PAGE)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[PAGE : 2 * PAGE])
+    np.testing.assert_array_equal(contents(reader)[PAGE:], CONTENT[3 * PAGE :])
+    reader.read_alone(2 * PAGE, 2 * PAGE)
+    np.testing.assert_array_equal(contents(reader), CONTENT[2 * PAGE :])
+    reader.begin(rows)  # not taken for rows whose pieces are there
+    until(lambda: reader.words[READ] == 2)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[:PAGE])
+
+
+def test_waits_are_seconds_of_each_piece(path):
+    reader = reader_of(path)
+    reader.words[STALLED : STALLED + 2] = 1_500_000_000, 2_000
+    assert reader.waits.tolist() == [1.5, 2e-6]
 
 
 def test_a_new_order_resets_the_words(path, until):
