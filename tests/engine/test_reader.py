@@ -1,5 +1,6 @@
 """The reader of weights: the file that it opens, what it copies into the ring, errors and their texts, its end."""
 
+import io
 import os
 import threading
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cgraph.engine.cpu import reader as reader_module
 from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.reader import Reader, difference, unchanged_file
 from cgraph.errors import WeightsError
@@ -153,6 +155,20 @@ def test_a_file_that_is_not_the_compiled_one_is_refused_by_what_differs(path):
         reader.check_file()
     with pytest.raises(WeightsError, match="cannot be read: No such file"):
         unchanged_file(reader.ring)
+
+
+@pytest.mark.parametrize("change", [lambda path: os.truncate(path, 9), lambda path: os.utime(path, (1, 1))])
+def test_a_file_that_is_refused_is_closed_at_once(path, monkeypatch, change):
+    """While the error is still known."""
+    ring, opened = reader_of(path).ring, []
+    file_io = SimpleNamespace(FileIO=lambda name: opened.append(io.FileIO(name)) or opened[-1])
+    monkeypatch.setattr(reader_module, "io", file_io)
+    assert unchanged_file(ring) is opened[0] and not opened[0].closed
+    change(path)
+    with pytest.raises(WeightsError) as refusal:
+        unchanged_file(ring)
+    assert opened[1].closed and refusal.value
+    opened[0].close()
 
 
 def test_a_reader_that_nobody_has_closes_its_file_and_ends_its_thread(path, until):

@@ -112,6 +112,26 @@ def test_a_plan_beside_a_ring_has_its_own_budget_and_slices_for_that_ring(monkey
     assert (made.compiled, made.pieces, made.constants_nbytes) == ("plan", [("plan", "code"), 0, None, None], 6)
 
 
+@pytest.mark.parametrize("most", [None, 99, 100, 101])
+@pytest.mark.parametrize("large", [[], ["a constant"]])
+def test_a_streamed_plan_is_refused_beyond_the_bytes_that_recompute_allows(monkeypatch, large, most):
+    """Of a plan that is not, the large constants go to the file, for the ring beside it."""
+    compiled = SimpleNamespace(nbytes=100, outputs=("y",), sources=("s",))
+    asked = []
+    monkeypatch.setattr(split, "share_budget", lambda *given: asked.append(given) or (Split(compiled, [], 7), 3 * MIB))
+    monkeypatch.setattr(split, "large_constants", lambda roots: large if roots == ("y", "s") else None)
+    monkeypatch.setattr(split, "weights_on_disk", lambda large, weights: (large, weights.ring_nbytes))
+    monkeypatch.setattr(split, "with_constants", lambda *given: given)
+    options = CompileOptions(weights=StreamedWeights("w"), budget=9 * MIB, recompute=most)
+    if most == 99:
+        with pytest.raises(BudgetError, match="needs 100 bytes, recompute= allows 99"):
+            split.plan_streamed(None, options, None, None, None)
+        return
+    made = split.plan_streamed(None, options, None, None, None)
+    assert made == ((compiled, (large, 3 * MIB)) if large else compiled)
+    assert asked[0][:2] == (options.weights, 9 * MIB)
+
+
 @pytest.mark.parametrize("weights", [StreamedWeights("w"), StreamedWeights("w", ring=2 * MIB)])
 def test_the_size_that_a_refusal_names_works_and_one_byte_less_does_not(weights):
     planner = Planner(6 * MIB, 10 * MIB)
