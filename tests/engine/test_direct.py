@@ -130,6 +130,19 @@ def test_large_results_are_computed_in_new_arrays():
             np.testing.assert_array_equal(a, b)
 
 
+def test_every_new_array_has_the_shape_and_dtype_of_its_own_output():
+    x, y = cg.Var((200, 300), name="x"), cg.Var((130, 220), "float64", name="y")
+    function = cg.compile([cg.argsort(x, 1), cg.sum(x), cg.cumprod(y, 1), cg.cumsum(x, 0)], [x, y])
+    assert len(function.program.instance().results) == 3
+    rng = np.random.default_rng(0)
+    for _ in range(2):
+        arrays = rng.standard_normal((200, 300), "float32"), rng.standard_normal((130, 220))
+        want = function(*arrays)
+        for got, expected in zip(function.run_directly(arrays), want, strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected)
+
+
 def test_new_arrays_are_forgotten_after_a_call():
     addresses = []
     new = NewResults([NewResult(1, ((2, 3), np.dtype("f4"), 24), addresses.append)], addresses.clear)

@@ -1,5 +1,9 @@
 """Engines by name, for a number of threads, and engine objects as they are."""
 
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
 import cgraph as cg
@@ -51,3 +55,49 @@ def test_unknown_engines_and_wrong_threads_are_refused():
         engine_named("cpu", -1)
     with pytest.raises(GraphError, match="threads"):
         engine_named("reference", -1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({"model name": "A Processor", "vendor": "V", "model": "7", "flags": "x"}, "A Processor"),
+        ({"vendor": "V", "model": "7", "flags": "x"}, "vendor V, model 7"),
+        ({"model": "7", "flags": "x"}, "model 7"),
+        ({"flags": "x"}, "a machine"),
+        ({}, "a machine"),
+    ],
+)
+def test_a_processor_is_named_as_the_system_names_it(monkeypatch, facts, name):
+    """By all facts that there are but the last, the features."""
+    monkeypatch.setattr(engine_module, "cpuinfo", lambda: facts)
+    monkeypatch.setattr(
+        engine_module, "host_architecture", lambda: SimpleNamespace(cpuinfo=("vendor", "model", "flags"))
+    )
+    monkeypatch.setattr(engine_module.platform, "machine", lambda: "a machine")
+    assert engine_module.cpu_name() == name
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_plan_larger_than_this_machines_memory_is_warned_of(monkeypatch, missing):
+    x = cg.Var((100, 100), name="x")
+    y = cg.cumsum(cg.cumsum(x, 0), 1)
+    nbytes = cg.compile(y, [x]).nbytes
+    monkeypatch.setattr(engine_module, "memory_nbytes", lambda: nbytes - missing)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert cg.compile(y, [x]).nbytes == nbytes
+    texts = [str(w.message) for w in told if w.category is cg.MemoryWarning]
+    assert len(texts) == missing and all("this machine has 39.06 KiB" in text for text in texts), texts
+
+
+def test_instances_of_a_program_share_its_code_and_nothing_that_a_run_changes():
+    x = cg.Var((4,), name="x")
+    program = cg.compile(cg.exp(x), [x], engine=CpuEngine(threads=3, poison=True)).program
+    assert (program.threads, program.poison) == (3, engine_module.POISON)
+    first, second = program.instance(), program.instance()
+    assert first.code is second.code is program.code
+    assert first.args is not second.args and not np.shares_memory(first.arena, second.arena)
+    assert (first.arena == engine_module.POISON).all() and len(first.arena) == program.code.nbytes
+    memory = np.zeros(program.code.nbytes + 64, np.uint8)
+    shared = program.instance(memory)
+    assert np.shares_memory(shared.arena, memory) and not memory[program.code.nbytes :].any()

@@ -1,5 +1,6 @@
 """The reader of weights: the file that it opens, what it copies into the ring, errors and their texts, its end."""
 
+import io
 import os
 import threading
 from types import SimpleNamespace
@@ -7,10 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cgraph.engine.cpu import reader as reader_module
 from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.reader import Reader, difference, unchanged_file
 from cgraph.errors import WeightsError
-from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ
+from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
 from cgraph.storage.weight_file import Checksum, digest_of
 from cgraph.system.file_ownership import stamp_of
 from tests.support.patience import PATIENCE
@@ -82,6 +84,27 @@ def test_what_was_ordered_already_is_not_read_again(path, until):
     until(lambda: reader.words[READ] == 1)
 
 
+def test_a_piece_that_is_read_alone_lies_at_the_start_and_a_later_run_reads_its_own(path, until):
+    reader = reader_of(path)
+    rows = orders_of(reader, 0, 3 * PAGE)
+    reader.order(rows)
+    until(lambda: reader.words[READ] == 2)
+    reader.read_alone(PAGE, PAGE)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[PAGE : 2 * PAGE])
+    np.testing.assert_array_equal(contents(reader)[PAGE:], CONTENT[3 * PAGE :])
+    reader.read_alone(2 * PAGE, 2 * PAGE)
+    np.testing.assert_array_equal(contents(reader), CONTENT[2 * PAGE :])
+    reader.begin(rows)  # not taken for rows whose pieces are there
+    until(lambda: reader.words[READ] == 2)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[:PAGE])
+
+
+def test_waits_are_seconds_of_each_piece(path):
+    reader = reader_of(path)
+    reader.words[STALLED : STALLED + 2] = 1_500_000_000, 2_000
+    assert reader.waits.tolist() == [1.5, 2e-6]
+
+
 def test_a_new_order_resets_the_words(path, until):
     reader = reader_of(path)
     reader.words[[FREED, FAILED, HALT]] = 7
@@ -132,6 +155,20 @@ def test_a_file_that_is_not_the_compiled_one_is_refused_by_what_differs(path):
         reader.check_file()
     with pytest.raises(WeightsError, match="cannot be read: No such file"):
         unchanged_file(reader.ring)
+
+
+@pytest.mark.parametrize("change", [lambda path: os.truncate(path, 9), lambda path: os.utime(path, (1, 1))])
+def test_a_file_that_is_refused_is_closed_at_once(path, monkeypatch, change):
+    """While the error is still known."""
+    ring, opened = reader_of(path).ring, []
+    file_io = SimpleNamespace(FileIO=lambda name: opened.append(io.FileIO(name)) or opened[-1])
+    monkeypatch.setattr(reader_module, "io", file_io)
+    assert unchanged_file(ring) is opened[0] and not opened[0].closed
+    change(path)
+    with pytest.raises(WeightsError) as refusal:
+        unchanged_file(ring)
+    assert opened[1].closed and refusal.value
+    opened[0].close()
 
 
 def test_a_reader_that_nobody_has_closes_its_file_and_ends_its_thread(path, until):

@@ -1,14 +1,20 @@
 """Weights in a ring: places by hand, what may lie over what, and the rows that wait and release."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from cgraph.engine.cpu.code import Piece
+from cgraph.engine.cpu.code import Piece, Symbol
 from cgraph.engine.cpu.ring import (
     around,
+    jump_spans,
+    large_pieces,
     least_ring,
+    pieces_of,
     place_pieces,
     placement_in,
+    resident_constants,
     sequential_pieces,
     with_control_rows,
 )
@@ -75,6 +81,7 @@ def test_a_row_waits_for_its_piece_and_releases_it_behind_its_last_reader():
         WAIT, 10, PASSED, WAIT, 11, PASSED, WAIT, 12, PASSED, WAIT, 13, PASSED,
     ]  # fmt: skip
     assert rows.table[rows.table[:, 0] == WAIT].tolist() == [[WAIT, 1000, i, 1] for i in (1, 2, 3, 4)]
+    assert rows.table[rows.table[:, 0] == PASSED].tolist() == [[PASSED, 1000, i, 1] for i in (1, 2, 3, 4)]
     assert rows.numbers.tolist() == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
     assert rows.orders.tolist() == [
         [0, 2 * PAGE, 5000, 0, 1], [100 * PAGE, PAGE, 5000 + 2 * PAGE, 0, 2],
@@ -88,3 +95,78 @@ def test_pieces_whose_rows_do_not_run_are_not_read():
     assert rows.orders[:, [0, 3, 4]].tolist() == [[100 * PAGE, 0, 1], [300 * PAGE, 1, 2]]
     empty = controlled([], 2)
     assert empty.table.shape == (0, 4) and empty.orders.shape == (0, 5) and empty.numbers.size == 0
+
+
+def test_a_piece_over_several_earlier_ones_waits_for_the_last_of_them():
+    some = placement_in(pieces((1, 0, 0), (1, 1, 1), (1, 2, 2), (3, 3, 3)), 4 * PAGE)
+    assert [p.at // PAGE for p in some] == [0, 1, 2, 0]
+    rows = with_control_rows(TABLE, np.arange(4), some, 1000, 5000)
+    assert rows.orders[:, 3].tolist() == [0, 0, 0, 3]
+
+
+def test_a_piece_that_several_rows_read_is_released_behind_the_last_of_them():
+    some = placement_in(pieces((1, 0, 1), (1, 1, 3)), 2 * PAGE)
+    rows = with_control_rows(TABLE, np.arange(4), some, 1000, 5000)
+    assert rows.table[:, 0].tolist() == [WAIT, 10, WAIT, 11, PASSED, 12, 13, PASSED]
+    assert rows.table[[0, 2, 4, 7], 2].tolist() == [1, 2, 1, 2]
+    some_rows = with_control_rows(TABLE, np.array([1, 2]), some, 1000, 5000)
+    assert some_rows.table[:, 0].tolist() == [WAIT, WAIT, 11, PASSED, 12, PASSED]
+
+
+@pytest.mark.parametrize(
+    ("jumps", "spans"),
+    [
+        ([], []),
+        ([(5, 2)], [(2, 5)]),  # a loop jumps back to its first row
+        ([(2, 6)], [(2, 5)]),  # a skip jumps behind its last row
+        ([(2, 9), (8, 3)], [(2, 8)]),
+        ([(3, 7), (6, 10)], [(3, 9)]),
+        ([(3, 7), (7, 10)], [(3, 6), (7, 9)]),
+        ([(3, 8), (7, 10)], [(3, 9)]),
+        ([(20, 12), (4, 1), (3, 5)], [(1, 4), (12, 20)]),
+        ([(1, 20), (3, 5), (9, 6)], [(1, 19)]),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_between_which_rows_jump_are_spans_that_do_not_meet(jumps, spans, turned):
+    code = SimpleNamespace(jumps=lambda: [(0, row, to) for row, to in (jumps[::-1] if turned else jumps)])
+    assert jump_spans(code) == spans
+
+
+ARRAYS = [np.zeros(n, "u1") for n in (PAGE, PAGE + 1, 10, 3 * PAGE)]
+
+
+def code_reading(*rows: list[int], writes: int = 9):
+    """Code of ten steps of one row, of which these read the constants."""
+    return SimpleNamespace(
+        first_row=np.arange(11), first_write=writes, table=np.array([[0, 4 * i, 1, 1] for i in range(10)]),
+        constants=(*ARRAYS, "no array"), ring=None, jumps=list,
+        relocations=[
+            SimpleNamespace(symbol=Symbol("variable", 0), positions=np.array([0])),
+            *(SimpleNamespace(symbol=Symbol("constant", i), positions=4 * np.array(x) + i % 4)
+              for i, x in enumerate(rows)),
+        ],
+    )  # fmt: skip
+
+
+def places(array):
+    """Offsets in a file, of all but the third array."""
+    return next((100 * i for i, x in enumerate(ARRAYS) if x is array and i != 2), None)
+
+
+def test_pieces_have_whole_pages_and_the_rows_that_read_their_constant():
+    code = code_reading([3, 1, 2], [4, 5], [4], [9], [5])
+    expected = [Piece(0, 0, PAGE, 1, 3), Piece(1, 100, 2 * PAGE, 4, 5)]
+    assert list(large_pieces(code, places)) == expected == pieces_of(code, places)  # an update edge reads the fourth
+    assert list(large_pieces(code_reading([0], [9], writes=10), places))[1].first == 9
+    assert pieces_of(code_reading([4, 5], [1, 4]), places) == [Piece(1, 100, 2 * PAGE, 1, 4), Piece(0, 0, PAGE, 4, 5)]
+
+
+def test_constants_stay_in_memory_unless_a_piece_has_them():
+    code = code_reading()
+    assert resident_constants(code) == ARRAYS
+    assert resident_constants(code, []) == ARRAYS
+    assert resident_constants(code, [Piece(1, 0, 0, 0, 0), Piece(3, 0, 0, 0, 0)]) == [ARRAYS[0], ARRAYS[2]]
+    code.ring = SimpleNamespace(pieces=(Piece(0, 0, 0, 0, 0),))
+    assert resident_constants(code) == ARRAYS[1:]
+    assert resident_constants(code, []) == ARRAYS

@@ -3,13 +3,17 @@
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from cgraph.engine.cpu import split
 from cgraph.engine.cpu.code import Piece
 from cgraph.engine.cpu.ring import placement_in
 from cgraph.engine.cpu.split import Split, share_budget
 from cgraph.errors import BudgetError
 from cgraph.ops.leaf import HASHED_NBYTES
+from cgraph.planning.options import CompileOptions
+from cgraph.record import replace
 from cgraph.storage.weight_file import PAGE, StreamedWeights, pages
 
 MIB = 1 << 20
@@ -86,6 +90,46 @@ def test_first_the_arena_shrinks_then_the_ring():
     planner = Planner(6 * MIB, 10 * MIB)
     share_budget(weights, 6 * MIB + 16 * HASHED_NBYTES, planner)
     assert [ring for ring, _ in planner.asked] == [12 * MIB, 3 * MIB, 6 * HASHED_NBYTES]
+
+
+@pytest.mark.parametrize("budget", [None, 5 * MIB])
+def test_a_plan_beside_a_ring_has_its_own_budget_and_slices_for_that_ring(monkeypatch, budget):
+    """The pieces are the large constants; the others, and those that no piece has, stay in memory."""
+    asked, large, small = [], np.zeros(7, "u1"), np.zeros(3, "u1")
+    request = SimpleNamespace(roots="roots", of=lambda roots: SimpleNamespace(roots=roots))
+    monkeypatch.setattr(split, "slice_constants", lambda *args: args)
+    monkeypatch.setattr(split, "slice_nbytes", lambda weights, ring: (weights.path, ring))
+    monkeypatch.setattr(split, "large_constants", lambda roots: [SimpleNamespace(op=SimpleNamespace(array=large))])
+    monkeypatch.setattr(split, "pieces_of", lambda code, place: [code, place(large), place(small), place(large.copy())])
+    monkeypatch.setattr(split, "resident_constants", lambda code, pieces: [small, small])
+    options = CompileOptions(weights=StreamedWeights("w"), budget=9 * MIB, winograd=False)
+    made = split.split_of(
+        request, options, lambda *given: asked.append(given) or "plan", lambda plan: (plan, "code"), "keep", MIB, budget
+    )
+    ((cut, given),) = asked
+    assert cut.roots == ("roots", ("w", MIB), "keep")
+    assert given == replace(options, budget=budget)
+    assert (made.compiled, made.pieces, made.constants_nbytes) == ("plan", [("plan", "code"), 0, None, None], 6)
+
+
+@pytest.mark.parametrize("most", [None, 99, 100, 101])
+@pytest.mark.parametrize("large", [[], ["a constant"]])
+def test_a_streamed_plan_is_refused_beyond_the_bytes_that_recompute_allows(monkeypatch, large, most):
+    """Of a plan that is not, the large constants go to the file, for the ring beside it."""
+    compiled = SimpleNamespace(nbytes=100, outputs=("y",), sources=("s",))
+    asked = []
+    monkeypatch.setattr(split, "share_budget", lambda *given: asked.append(given) or (Split(compiled, [], 7), 3 * MIB))
+    monkeypatch.setattr(split, "large_constants", lambda roots: large if roots == ("y", "s") else None)
+    monkeypatch.setattr(split, "weights_on_disk", lambda large, weights: (large, weights.ring_nbytes))
+    monkeypatch.setattr(split, "with_constants", lambda *given: given)
+    options = CompileOptions(weights=StreamedWeights("w"), budget=9 * MIB, recompute=most)
+    if most == 99:
+        with pytest.raises(BudgetError, match="needs 100 bytes, recompute= allows 99"):
+            split.plan_streamed(None, options, None, None, None)
+        return
+    made = split.plan_streamed(None, options, None, None, None)
+    assert made == ((compiled, (large, 3 * MIB)) if large else compiled)
+    assert asked[0][:2] == (options.weights, 9 * MIB)
 
 
 @pytest.mark.parametrize("weights", [StreamedWeights("w"), StreamedWeights("w", ring=2 * MIB)])

@@ -292,6 +292,56 @@ def test_a_call_without_tasks_is_skipped(four):
     assert four.run(table.rows.ctypes.data, 0, 4) == 0
 
 
+def test_a_run_goes_on_with_the_threads_that_the_system_gives(monkeypatch, four):
+    """Later runs ask for the missing ones again, and those that never started are not waited for at the end."""
+    start, refused = threading.Thread.start, [True]
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "cgraph-2" and refused[0]:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    x = np.random.default_rng(5).random((SIDE, SIDE))
+    for grown in (1, 1, 3):
+        refused[0] = grown < 3
+        table, out = chain(x, 3)
+        assert run(four, table, 4) == len(table.rows)
+        np.testing.assert_array_equal(out, x.T)
+        (team,) = four._teams
+        assert team._grown == grown and sum(t.is_alive() for t in team.threads) == grown
+    four.close()
+    assert not any(t.is_alive() for t in team.threads) and not four._teams
+
+
+def test_a_pool_has_at_least_one_core_and_a_run_at_most_64_threads(monkeypatch):
+    assert [ThreadPool(size).size for size in (-1, 0, 1, 5)] == [1, 1, 1, 5]
+    wide, asked = ThreadPool(100), []
+    monkeypatch.setattr(wide, "_slice", lambda table, row, rows, most, *_: asked.append(most) or rows)
+    for threads in (0, 1, 63, 64, 65, 100):
+        wide.run(0, 1, threads)
+    assert asked == [64, 1, 63, 64, 64, 64]
+
+
+def test_the_first_interpreter_that_is_offered_stays(monkeypatch):
+    own, kernels = Native(), {k.family: k for k in threads_module.interpreter()}
+    monkeypatch.setattr(threads_module, "_native", own)
+    for number, memory in ((1, "first"), (2, "second")):
+        addresses = {kernels["interpret.hold"]: number, kernels["interpret.lead"]: number + 10}
+        threads_module.offer_native(lambda: (addresses, memory))  # noqa: B023 called at once
+        assert (own.address("hold"), own.address("lead"), own.memory) == (1, 11, "first")
+
+
+def test_a_forked_pool_has_all_cores_and_no_team_at_the_same_address():
+    pool = ThreadPool(3)
+    pool._cores[[threads_module.FREE, WAITING]] = 1, 5
+    pool._teams.append(None)
+    address = pool._cores.ctypes.data
+    pool.forget()
+    assert (pool._free, pool._cores[WAITING], pool._teams) == (3, 0, [])
+    assert pool._cores.ctypes.data == address == pool._address
+
+
 def test_functions_of_the_interpreter_are_loaded_when_they_are_used():
     native = Native()
     assert callable(native.halt) and vars(native).keys() == {"read", "halt"} and not native.is_used

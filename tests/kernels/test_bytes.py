@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.llvm import bytes as kernel_bytes
-from cgraph.kernels.target import host_target
+from cgraph.kernels.target import host_target, target_named
 from cgraph.record import replace
 from tests.support.emitted import applied, every_target, run_emitted
 
 HOST = host_target()
+GENERIC = replace(target_named("portable"), architecture="generic")
 EXTREMES = np.array([0, 255, 1, 128, 127, 254], "u1")
 
 
@@ -42,8 +43,24 @@ def test_dot_products_are_those_of_integers_pixel_by_vector(draw, of_lanes, is_p
         groups[:], weights[:] = 255, -128
     sums = rng.integers(-(2**30), 2**30, (pixels, vectors, lanes)).astype("i4")
     got = dot_products(replace(target, dot="plain") if is_plain else target, groups, weights, sums)
-    x = (groups if of_lanes else groups[:, None, :]).astype("i4")[:, None]
-    np.testing.assert_array_equal(got, sums + (x * weights.astype("i4")).sum(-1, dtype="i4"))
+    np.testing.assert_array_equal(got, expected_dots(groups, weights, sums))
+
+
+def expected_dots(groups, weights, sums):
+    x = (groups if groups.ndim == 3 else groups[:, None, :]).astype("i4")[:, None]
+    return sums + (x * weights.astype("i4")).sum(-1, dtype="i4")
+
+
+@pytest.mark.parametrize("form", ["across", "halves", "plain"])
+@pytest.mark.parametrize("of_lanes", [False, True])
+@pytest.mark.parametrize(("pixels", "vectors"), [(1, 1), (1, 3), (3, 1), (2, 3), (3, 2)])
+def test_forms_without_an_instruction_add_each_product_to_its_own_sum(pixels, vectors, of_lanes, form):
+    rng, lanes = np.random.default_rng(pixels), 4
+    groups = rng.integers(0, 256, (pixels, lanes, 4) if of_lanes else (pixels, 4)).astype("u1")
+    weights = rng.integers(-128, 128, (vectors, lanes, 4)).astype("i1")
+    sums = rng.integers(-1000, 1000, (pixels, vectors, lanes)).astype("i4")
+    got = dot_products(replace(GENERIC, dot=form), groups, weights, sums)
+    np.testing.assert_array_equal(got, expected_dots(groups, weights, sums))
 
 
 def rounded_once(x, factor, shift):

@@ -75,6 +75,17 @@ def test_the_factor_of_earlier_keys_is_that_of_each_query():
     assert_agrees(computed(host_target(), q, k, v, run=few), formula(q, k, v, None, None, False, 0))
 
 
+@pytest.mark.parametrize("m", [1, FEW, FEW + 1, 40])
+@pytest.mark.parametrize("shift", [-200, -110, 110, 200])
+def test_weights_depend_on_the_differences_of_scores_only(shift, m):
+    """Scores of few queries and of many, all far below or above zero, whose exponentials are 0 or infinite."""
+    q, k, v = draw("f4", 1, 2, 1, m, 2 * KEYS + 3, 4, 5)
+    mask = np.full((1, 1, m, k.shape[-2]), np.float32(shift))
+    got = computed(host_target(), q, k, v, mask)
+    assert_agrees(got, formula(q, k, v, mask, None, False, 0))
+    assert np.isfinite(got).all()
+
+
 @pytest.mark.parametrize(
     "m, side, family",
     [

@@ -54,13 +54,16 @@ def test_every_dtype_and_comparisons(dtype):
         assert kernel.is_block and here.tobytes() == there.tobytes()
 
 
-@pytest.mark.parametrize("first", [1, 2, 3, 4])
-def test_arrays_that_begin_anywhere(first):
-    x, room = draw(400), np.zeros(400, "f4")
-    here, kernel = computed(BLOCKS, lambda m, a: m.sin(a), x[first:], out=room[: 400 - first])
+@pytest.mark.parametrize(
+    ("first", "out_first"), [(1, 0), (2, 0), (3, 0), (4, 0), (0, 1), (0, 2), (0, 3), (4, 4), (1, 1)]
+)
+def test_arrays_that_begin_anywhere(first, out_first):
+    x, room = draw(400), np.zeros(404, "f4")
+    out = room[out_first : out_first + 400 - first]
+    here, kernel = computed(BLOCKS, lambda m, a: m.sin(a), x[first:], out=out)
     assert kernel.is_block
     np.testing.assert_array_equal(here, computed(GPU, lambda m, a: m.sin(a), x[first:].copy())[0])
-    assert not room[400 - first :].any()
+    assert not room[out_first + 400 - first :].any() and not room[:out_first].any()
 
 
 def test_the_result_may_lie_in_an_operands_bytes():

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.kernels.mapped import PIECE, aligned, copy_to, in_c_order, in_memory, is_finite, mapping_of, release
+from cgraph.kernels.mapped import (
+    PIECE,
+    aligned,
+    copy_to,
+    in_c_order,
+    in_memory,
+    is_finite,
+    mapping_of,
+    release,
+    written_mapping_of,
+)
 
 SHAPE = (37, 150, 101)  # two pieces and a rest
 
@@ -104,6 +114,17 @@ def test_what_was_written_into_a_mapping_stays(tmp_path, access):
     assert mapping_of(x) is None
     release(x)
     assert (x == 7).all()
+
+
+@pytest.mark.parametrize(("mode", "is_written"), [("r", False), ("r+", True), ("w+", True), ("c", False)])
+@pytest.mark.parametrize("view", VIEWS)
+def test_numpys_mappings_are_written_into_their_file_or_read_only_or_neither(tmp_path, view, mode, is_written):
+    path = tmp_path / "x"
+    path.write_bytes(bytes(4 * np.prod(SHAPE)))
+    x = VIEWS[view](np.memmap(path, "f4", mode, shape=SHAPE))
+    assert (written_mapping_of(x) is not None) == is_written or not isinstance(x, np.memmap)
+    assert (mapping_of(x) is not None) == (mode == "r")
+    assert written_mapping_of(np.array(x)) is None is mapping_of(np.array(x))
 
 
 def test_small_constants_do_not_stay_in_a_file(mapped):

@@ -5,10 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cgraph.kernels.blocked_copy.calls import concat_calls, copy_channels_calls
-from cgraph.kernels.conv.calls import conv_calls
+from cgraph.kernels.blocked_copy.calls import concat_calls, copy_channels_calls, to_blocked_calls, to_plain_calls
+from cgraph.kernels.conv.calls import check_result, conv_calls
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls
 from cgraph.kernels.depthwise.calls import depthwise_calls
+from cgraph.kernels.filter_grad.calls import FilterGrad, check_shapes
 from cgraph.kernels.gemm.matmul_calls import matmul_calls
 from cgraph.kernels.index.calls import ScatterRule, scatter_calls
 from cgraph.kernels.kernel import Pointer
@@ -18,6 +19,7 @@ from cgraph.kernels.resize.calls import rounded_positions
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.image_views import planes_of
 from cgraph.kernels.views.window import Window
 from tests.support.kernels import view_of
 
@@ -77,6 +79,8 @@ REFUSED = {
     "too few channels": (lambda: concat_calls(laned(c=16), [laned()]), r"\[8\] channels do not add up to the 16"),
     "a product": (lambda: product((2, 3), (2, 4), (5, 3)), "does not give out"),
     "a product: bias": (lambda: product((2, 3), (2, 4), (4, 3), (1, 3)), "bias has shape"),
+    "a product: columns of a bias": (lambda: product((2, 3), (2, 4), (4, 3), (2, 1)), r"bias has shape \(2, 1\)"),
+    "a product: axes of a bias": (lambda: product((5, 2, 3), (5, 2, 4), (5, 4, 3), (2, 3)), "bias has shape"),
     "a copy of other items": (
         lambda: copy_calls(TARGET, view(3), view(3, dtype="f8")), "items of 4 and 8 bytes",
     ),
@@ -99,6 +103,35 @@ def test_values_that_do_not_fit_are_refused(name):
     act, match = REFUSED[name]
     with pytest.raises(ValueError, match=match):
         act()
+
+
+OF_WHOLE_BLOCKS = {
+    "to blocks": lambda x: to_blocked_calls(TARGET, x, view(2, 8, 6, 6)),
+    "from blocks": lambda x: to_plain_calls(TARGET, view(2, 8, 6, 6), x),
+    "planes": planes_of,
+    "the result of a convolution": lambda x: check_result(SHAPE, x, None),
+    "a residual": lambda x: check_result(SHAPE, laned(halo=0), x),
+    "depthwise": each_channel,
+    "the result of a depthwise convolution": lambda x: depthwise_calls(DEPTHWISE, x, laned(), AT),
+    "the result of a transposed convolution": lambda x: transpose(laned(), x),
+    "a gradient": lambda x: check_shapes(FilterGrad(SHAPE, 2), view(8, 8, 3, 3), laned(), x),
+    "images of a gradient": lambda x: check_shapes(FilterGrad(SHAPE, 2), view(8, 8, 3, 3), x, laned(halo=0)),
+}
+
+
+@pytest.mark.parametrize(("first", "channels"), [(4, 24), (4, 12), (1, 9), (12, 20)])
+@pytest.mark.parametrize("name", OF_WHOLE_BLOCKS)
+def test_values_that_share_a_block_with_others_are_refused(name, first, channels):
+    """They begin inside a block; the buffer goes on behind them or does not."""
+    x = laned(c=8, first=first, channels=channels)
+    with pytest.raises(ValueError, match=rf"channels {first} to {first + 8} do not fill whole blocks of 8"):
+        OF_WHOLE_BLOCKS[name](x)
+
+
+@pytest.mark.parametrize("name", OF_WHOLE_BLOCKS)
+def test_values_that_begin_and_end_with_a_block_are_taken(name):
+    halo = 0 if "result" in name or name in ("a residual", "a gradient") else 1
+    OF_WHOLE_BLOCKS[name](laned(c=8, first=8, channels=24, halo=halo))
 
 
 def test_values_that_fit_are_taken():

@@ -86,3 +86,24 @@ def test_an_image_or_a_size_that_is_not_there_sets_the_error(batch, level):
     grid = SampleGrid("cells", 2, SCALES)
     run_calls(align_calls(target_named("host"), view_of(out), views(boxes, *places), sources, grid, Pointer(error)))
     assert error[0] == 1 and np.isfinite(out[2]).all()
+
+
+@pytest.mark.parametrize("cells", [(1, 1), (1, 3), (4, 1)], ids=str)
+@pytest.mark.parametrize(("kind", "samples"), GRIDS)
+def test_boxes_of_one_cell_along_an_axis_are_the_meaning(kind, samples, cells):
+    """The single sample of a grid of corners lies in the middle of its box."""
+    boxes, batch, level, images = drawn(5)
+    grid = SampleGrid(kind, samples, SCALES)
+    with np.errstate(invalid="ignore"):
+        want = RoiAlign(cells, grid).meaning(boxes, batch, level, *images)
+    out, target = np.full(want.shape, np.nan, "f4"), target_named("host")
+    sources = [view_of(x) for x in images]
+    run_calls(align_calls(target, view_of(out), views(boxes, batch, level), sources, grid), target)
+    assert_near(out, want, "float32 products")
+    boxes[3] = 1
+    g = np.random.default_rng(3).standard_normal(want.shape).astype("f4")
+    for which, x in enumerate(images):
+        want = RoiAlignGrad(which, (2, *x.shape[2:]), grid).meaning(boxes, batch, level, g)
+        out = np.full(x.shape, np.nan, "f4")
+        run_calls(spread_calls(target, view_of(out), views(boxes, batch, level), view_of(g), which, grid), target)
+        assert_near(out, want, "float32 products and a residual")

@@ -13,6 +13,7 @@ from cgraph.kernels.llvm.compile import compile_kernel
 from cgraph.kernels.llvm.side_by_side import OwnLlvm, compile_side_by_side, end
 from cgraph.kernels.store import KernelStore
 from cgraph.kernels.target import host_target
+from tests.support.patience import PATIENCE
 
 HOST = host_target()
 KERNELS = {f"k{i}": Kernel("move.fills", (4, False)) for i in range(3)}
@@ -50,6 +51,26 @@ def test_an_error_of_any_thread_ends_all_and_is_raised(by_helper, monkeypatch):
     with pytest.raises(NoKernelError, match="no such kernel"):
         compile_side_by_side(KERNELS, HOST, 2, lambda *args: kept.append(args))
     assert not [x for x in threading.enumerate() if x.name.startswith("cgraph-compile")]
+
+
+def test_after_an_error_no_thread_begins_another_kernel(monkeypatch):
+    """The other thread is still at work when the helper fails and ends."""
+    begun, first = [], threading.Barrier(2)
+
+    def fails(kernel, symbol, target, own):
+        begun.append(symbol)
+        first.wait(PATIENCE)
+        if threading.current_thread() is not threading.main_thread():
+            raise NoKernelError("no such kernel")
+        for helper in threading.enumerate():
+            if helper.name.startswith("cgraph-compile"):
+                helper.join(PATIENCE)
+        return b"code", 0.0
+
+    monkeypatch.setattr(side_by_side, "compile_kernel", fails)
+    with pytest.raises(NoKernelError, match="no such kernel"):
+        compile_side_by_side(KERNELS, HOST, 2, lambda *_: None)
+    assert sorted(begun) == sorted(list(KERNELS)[:2])
 
 
 def test_a_system_without_more_threads_compiles_on_one(monkeypatch):

@@ -80,6 +80,20 @@ def test_what_is_raised_ends_the_run_and_the_next_one_is_whole():
         np.testing.assert_array_equal(value, f(A)[i])
 
 
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_an_error_names_its_step_however_many_outputs_came_before(bad):
+    x, index = cg.Var((6, 4), name="x"), [cg.Var((6,), "int64", name=name) for name in "ijk"]
+    first = cg.take(x, index[0], 0)
+    second = cg.take(cg.cumsum(first, 0), index[1], 0)
+    third = cg.take(cg.cumsum(second, 1), index[2], 0)
+    takes, came = [first, second, third], []
+    f = cg.compile([cg.cumprod(y, 0) for y in takes], [x, *index], threads=1)
+    places = [np.full(6, 99 if n == bad else 1) for n in range(3)]
+    with pytest.raises(cg.PositionError, match=f"take at {takes[bad].where}: "):
+        f.run_each([A, *places], lambda i, value: came.append(i))
+    assert came == list(range(bad))
+
+
 def test_update_edges_happen_once_and_after_all_outputs():
     x, total = cg.Var((6, 4), name="x"), cg.Var((6, 4), name="total").assign(A)
     f = cg.compile([cg.cumsum(x, 0), total * 1.0], [x], {total: total + cg.cumsum(x, 1)})

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cgraph.engine.cuda.device import LaunchError
 from cgraph.engine.cuda.simulated import NBYTES, SimulatedDevice
 from cgraph.engine.cuda.simulator.text import Fault
 from tests.engine.cuda.test_simulator import HEAD
@@ -62,3 +63,14 @@ def test_rows_of_a_table_run_with_their_arguments_in_order():
     got = np.zeros(128, "u4")
     device.queue().download(out, got)
     assert got.tolist() == [*range(64), *range(64)]
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_fault_names_the_row_of_its_launch(bad):
+    device, out = device_with(np.zeros(64, "f4"))
+    kernel = device.load("k", (HEAD + BODY).encode())
+    arguments = [np.array([out, out + 4096 * (i == bad)], np.int64) for i in range(3)]
+    table = np.array([[kernel.function, 1, 64, words.ctypes.data, 0] for words in arguments], np.int64)
+    with pytest.raises(LaunchError, match="outside every allocation") as refusal:
+        device.queue().run(table)
+    assert refusal.value.row == bad

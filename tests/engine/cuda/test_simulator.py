@@ -98,6 +98,22 @@ def test_planted_fault_is_found(fault):
         run(body)
 
 
+EVEN = "\tand.b32 \t%r6, %r1, 1;\n\tsetp.ne.b32 \t%p1, %r6, 0;\n\t@%p1 bra \t$L_end;\n"
+
+
+@pytest.mark.parametrize(
+    "access", ["ld.{}.b64 \t%rd9, [{}]", "st.{}.b64 \t[{}], %rd3", "ld.{}.v2.b32 \t{{%r7, %r8}}, [{}]"]
+)
+@pytest.mark.parametrize(("space", "register"), [("shared", "%rd5"), ("global", "%rd6")])
+def test_an_access_of_two_words_races_for_the_second_one_too(space, register, access):
+    """Threads of even numbers read or write their own word and the next thread's."""
+    own = f"\tst.{space}.b32 \t[{register}], %r1;\n"
+    both = f"{EVEN}\t{access.format(space, register)};\n$L_end:\n"
+    run(f"{own}\tbar.sync \t0;\n{both}")
+    with pytest.raises(Fault, match="a race"):
+        run(own + both)
+
+
 @pytest.mark.parametrize("plus, text", [(2, "misaligned"), (4096, "outside every allocation")])
 def test_a_fault_of_one_thread_is_found(plus, text):
     first = "\tsetp.ne.b32 \t%p1, %r1, 0;\n\t@%p1 bra \t$L_end;\n"
