@@ -17,6 +17,7 @@ from cgraph.ops.physical.rerun import Rerun
 from cgraph.passes import rewrite_graph
 from cgraph.rematerialise import cheap_values
 from cgraph.rematerialise.rebuild import reruns_of, run_again
+from cgraph.rematerialise.reruns import rerun_positions
 from nn.losses import cross_entropy
 from tests.support.graphs import draw_values, graphs
 from tests.support.planned import planned
@@ -71,6 +72,7 @@ def test_the_new_order_is_one_means_the_same_and_costs_no_more_than_its_share(dr
         patch.setattr(cheap_values, "LEAST", 1)
         order = cheap_values.cheap_again(layout, problem, share)
     assert problem.extra(order) <= share * problem.own
+    assert all(cheap_values.is_cheap(layout.steps[order[place]]) for place in rerun_positions(order))
     nodes, new = run_again(layout, order)
     place = {node: i for i, node in enumerate(nodes)}
     assert all(place[x] < i for node, i in place.items() for x in node.operands)

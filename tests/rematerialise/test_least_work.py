@@ -124,6 +124,15 @@ def test_bytes_in_use_are_those_of_every_run_and_its_reads(problem, data):
     assert problem.peak(living) <= problem.peak(order)
 
 
+@given(problem=problems(), most=st.integers(0, 40))
+def test_the_excess_of_an_order_is_that_of_all_its_places_and_the_first_of_the_highest_is_named(problem, most):
+    order = list(range(len(problem.cost)))
+    sizes = in_use(problem.dag, order)
+    excess = sum(max(nbytes - most, 0) for nbytes in sizes)
+    place = sizes.index(max(sizes)) if sizes else 0
+    assert LeastWorkSearch(problem, most, 1).over(order) == (excess, place)
+
+
 @settings(max_examples=60)
 @given(problem=problems())
 def test_a_value_that_runs_again_does_not_wait_at_the_place_any_more(problem):
