@@ -238,7 +238,11 @@ def test_refusals_name_the_size(tmp_path):
     build, shapes, rows = dense()
     with pytest.raises(GraphError, match="no size varies"):
         cg.compile_sizes(build, {"x": (1, 2, 12)})
-    for most, names in [({"batch": 4}, "batch"), ({}, "nothing"), ({"batch": 4, "length": 4, "n": 1}, "batch, length, n")]:
+    for most, names in [
+        ({"batch": 4}, "batch"),
+        ({}, "nothing"),
+        ({"batch": 4, "length": 4, "n": 1}, "batch, length, n"),
+    ]:
         with pytest.raises(GraphError, match=f"most gives {names}; sizes are batch, length"):
             cg.compile_sizes(build, shapes, most)
     with pytest.raises(GraphError, match="the graph has the inputs x, mask; shapes has x"):
