@@ -48,7 +48,7 @@ BETWEEN = {
     "resize": ("own", lambda x: cg.resize(x, (16, 16))),
     "pointwise": ("own", lambda x: cg.sigmoid(cg.tanh(x))),
     "concat": ("own", lambda x: cg.concat([x, cg.max_pool2d(X, 1, 1)], 1)),
-    "pad by 1": ("none", lambda x: cg.pad(x, PADS, value=1.0)),
+    "pad by 1": ("none", lambda x: cg.pad(x, PADS, constant_values=1.0)),
     "cumsum": ("none", lambda x: cg.cumsum(x, 2)),
     "softmax": ("none", lambda x: cg.softmax(x, 1)),
 }
