@@ -11,6 +11,7 @@ from cgraph.budget.bands import regions
 from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.regions import Search, Stage
 from cgraph.budget.bands.row_rings import Read, Rows, pull, row_counts
+from cgraph.ir.bands import Event
 from cgraph.record import replace
 
 ALIGNMENT = 8
@@ -101,6 +102,22 @@ def test_each_band_has_the_workspace_of_its_own_step():
     framing = Search(stages, ALIGNMENT).framed((0, 1, 2), 2)
     assert {event.value for event in framing.events} == {0, 1, 2}
     assert list(framing.workspaces) == [100 * event.value + event.first for event in framing.events]
+
+
+def test_each_band_is_asked_once_for_its_workspace_whatever_other_bands_of_its_step_need():
+    """Bands of a step may begin at one row and have other heights, or have one height and begin at other rows."""
+    asked = []
+
+    def nbytes(first: int, stop: int) -> int:
+        asked.append((first, stop))
+        return 100 * first + stop
+
+    stages = [Stage(24, t + 1, rows=Rows(f"v{t}", 6, 4), band_nbytes=nbytes) for t in range(2)]
+    search, bands = Search(stages, ALIGNMENT), [(0, 2), (0, 4), (2, 4), (4, 6)]
+    for _ in range(2):
+        for t in range(2):
+            assert [search.workspace(t, Event(t, *band)) for band in bands] == [2, 4, 204, 406]
+    assert asked == bands * 2
 
 
 @given(
