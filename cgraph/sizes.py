@@ -112,7 +112,7 @@ class SizedFunction:
         check_options(self.options)
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
         self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
-        self._latest: tuple[tuple[int, ...], Function] | None = None  # of the last call that needed no conversion
+        self._latest: Function | None = None  # of the last call that needed no conversion; the last in `_functions`
         if isinstance(self.options.get("precision"), Tolerance):
             self.options["precision"] = self._measured_precision()
         if self.most is not None:
@@ -160,7 +160,7 @@ class SizedFunction:
         arrays = ordered(args, named, self.inputs)
         latest = self._latest
         if latest is not None and out is None and copy:
-            results = latest[1].run_directly(arrays)
+            results = latest.run_directly(arrays)
             if results is not None:
                 return results
         return self._function_for(arrays)(*arrays, out=out, copy=copy)
@@ -169,7 +169,7 @@ class SizedFunction:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
         latest = self._latest
         if latest is not None and names is None and type(inputs) is dict and len(inputs) == len(self.shapes):
-            results = latest[1].results_directly(tuple(map(inputs.get, self.shapes)))
+            results = latest.results_directly(tuple(map(inputs.get, self.shapes)))
             if results is not None:
                 return results
         arrays = ordered((inputs,), {}, self.inputs)
@@ -183,26 +183,19 @@ class SizedFunction:
     def _fitting(self, arrays: Sequence[Any]) -> Function | None:
         """Return the Function that is there for these arrays, if they need no conversion; else None."""
         latest = self._latest
-        if latest is not None and latest[1].fits(arrays):
-            return latest[1]
-        self._forget_latest()
+        if latest is not None and latest.fits(arrays):
+            return latest
+        self._latest = None
         try:
             key = tuple([arrays[i].shape[axis] for i, axis in self._places])
             function = self._functions[key]
             if function.fits(arrays):
                 self._functions.move_to_end(key)
-                self._latest = key, function
+                self._latest = function
                 return function
         except (AttributeError, IndexError, KeyError):  # a first use, or another message follows
             pass
         return None
-
-    def _forget_latest(self) -> None:
-        """Mark the Function of the latest calls as such in the order of use, which those calls have not done."""
-        latest, self._latest = self._latest, None
-        if latest is not None:
-            with suppress(KeyError):  # it has been removed
-                self._functions.move_to_end(latest[0])
 
     def sizes_of(self, arrays: Mapping[str, Any]) -> dict[str, int]:
         """Return the sizes that arrays have. InputError if they disagree."""
@@ -230,8 +223,8 @@ class SizedFunction:
         return self._at(sizes)
 
     def _at(self, sizes: Sizes) -> Function:
-        """Return the Function for these sizes, and mark it as the latest."""
-        self._forget_latest()
+        """Return the Function for these sizes, and mark it as the last one used."""
+        self._latest = None
         key = tuple(sizes[name] for name in self.sizes)
         function = self._functions.get(key)
         if function is None:

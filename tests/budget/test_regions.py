@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.budget.bands import regions
+from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.regions import Search, Stage
-from cgraph.budget.bands.row_rings import Read, Rows
+from cgraph.budget.bands.row_rings import Read, Rows, pull, row_counts
+from cgraph.ir.bands import Event
 from cgraph.record import replace
 
 ALIGNMENT = 8
@@ -102,6 +104,22 @@ def test_each_band_has_the_workspace_of_its_own_step():
     assert list(framing.workspaces) == [100 * event.value + event.first for event in framing.events]
 
 
+def test_each_band_is_asked_once_for_its_workspace_whatever_other_bands_of_its_step_need():
+    """Bands of a step may begin at one row and have other heights, or have one height and begin at other rows."""
+    asked = []
+
+    def nbytes(first: int, stop: int) -> int:
+        asked.append((first, stop))
+        return 100 * first + stop
+
+    stages = [Stage(24, t + 1, rows=Rows(f"v{t}", 6, 4), band_nbytes=nbytes) for t in range(2)]
+    search, bands = Search(stages, ALIGNMENT), [(0, 2), (0, 4), (2, 4), (4, 6)]
+    for _ in range(2):
+        for t in range(2):
+            assert [search.workspace(t, Event(t, *band)) for band in bands] == [2, 4, 204, 406]
+    assert asked == bands * 2
+
+
 @given(
     kinds=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=7),
     reads=st.data(),
@@ -116,7 +134,10 @@ def test_a_fork_is_a_value_row_by_row_that_bands_read_and_belongs_to_its_last_re
         stages.append(Stage(8, last, rows=Rows(f"v{t}", 4, 8, each) if has_rows else None, by_rows=by_rows))
     read = {x.source for stage in stages if stage.rows for x in stage.rows.reads}
     want = [[x for x in sorted(read) if stages[x].by_rows and stages[x].last == t] for t in range(len(stages))]
-    assert Search(stages, ALIGNMENT).forks == want
+    search = Search(stages, ALIGNMENT)
+    assert search.forks == want
+    rows = [(t, r) for t, stage in enumerate(stages) if stage.rows for r in stage.rows.reads]
+    assert search.readers == {x: [(t, r) for t, r in rows if r.source == x] for x in read}
 
 
 def chain_of_bands() -> list[Stage]:
@@ -127,6 +148,47 @@ def chain_of_bands() -> list[Stage]:
         Stage(6000, t + 1, rows=Rows(f"v{t}", 6, 1000, read), band_nbytes=lambda first, stop: 800)
         for t, read in enumerate(reads)
     ]
+
+
+def with_fork(reaches: tuple[int, ...]) -> list[Stage]:
+    """A fork, values that read so many of its rows for each of theirs, and the join of the last with the fork."""
+    rows, stages = 12, [Stage(12 * 48, 1 + len(reaches), rows=Rows("fork", 12, 48), by_rows=True)]
+    for reach in (*reaches, 1):
+        reads = [Read(0, tuple(range(rows)), tuple(min(r + reach, rows) for r in range(rows)))]
+        if len(stages) > 1:
+            reads.append(Read(len(stages) - 1, tuple(range(rows)), tuple(range(1, rows + 1))))
+        stages.append(Stage(12 * 48, len(stages) + 1, rows=Rows(f"v{len(stages)}", rows, 48, tuple(reads))))
+    stages[-1] = replace(stages[-1], by_rows=True)
+    return stages
+
+
+@pytest.mark.parametrize("reaches", [(1,), (5,), (5, 1), (1, 5), (1, 5, 1)])
+def test_a_join_is_as_far_from_its_fork_as_the_reader_of_most_rows_requires(reaches):
+    stages = with_fork(reaches)
+    search, steps = Search(stages, ALIGNMENT), tuple(range(1, len(stages)))
+    values = search.values(steps)
+    done = row_counts(len(values), list(pull(values, (1,) * len(steps))))
+    bands = Bands(values[-1], done)
+    readers = [(t - 1, r) for t, stage in enumerate(stages) for r in stage.rows.reads if r.source == 0]
+    assert len(readers) == len(reaches) + 1
+    (overlap,) = search.overlaps(steps, bands)
+    assert (overlap.fork, overlap.ahead) == (0, rounded(bands.ahead(stages[0].rows, readers)))
+    assert overlap.shared == 12 * 48 - overlap.ahead > 0
+    assert not search.overlaps(steps[1:], bands), "a reader runs before these steps"
+
+
+def test_other_searches_are_those_that_may_need_less_than_the_bytes_given():
+    """One whose chains lose no bytes, and one without in-place joins: each of them, both, or none."""
+    search = Search(with_fork((1, 5)), ALIGNMENT)
+    loose, none = list(search.others(1 << 40))
+    assert (search.units.shared > 0).any() and search.chains_lose
+    assert (loose.units.shared == search.units.shared).all() and not loose.chains_lose
+    assert not none.units.shared.any() and none.chains_lose
+    need, without = loose.ways(None)[0].nbytes, none.ways(None)[0].nbytes
+    assert need < without
+    for most, count in [(need, 0), (need + 1, 1), (without, 1), (without + 1, 2)]:
+        assert len(list(search.others(most))) == count
+    assert not list(none.others(1 << 40)), "nothing is in place"
 
 
 def test_only_band_buffers_of_several_values_are_expected_to_have_gaps():

@@ -19,6 +19,7 @@ from cgraph.budget.patches.tile_peak import (
     joins_of,
     needed,
     patch_of,
+    patches_of,
     pixels,
     read_area,
     read_range,
@@ -106,6 +107,20 @@ def test_patches_together_are_the_whole_result():
     covered = np.zeros((7, 5), int)
     for patch in range(12):
         top, stop, left, end = patch_of(step, (3, 4), patch)
+        covered[top:stop, left:end] += 1
+    assert (covered == 1).all()
+
+
+@pytest.mark.parametrize("slices", [(1, 1), (2, 3), (4, 4)])
+@pytest.mark.parametrize("shape", [(1, 7, 5), (2, 2, 5), (1, 3, 1), (1, 1, 1)])
+def test_a_join_has_no_patch_without_a_pixel_and_each_pixel_once(shape, slices):
+    steps = [ImageStep("image", shape, splits=False), ImageStep("conv2d", shape, (0,))]
+    patches = patches_of(steps, (1,), slices)
+    assert len(patches) == min(shape[1], slices[0]) * min(shape[2], slices[1])
+    covered = np.zeros(shape[1:], int)
+    for areas in patches:
+        top, stop, left, end = areas[1]
+        assert top < stop and left < end and areas[0] == areas[1]
         covered[top:stop, left:end] += 1
     assert (covered == 1).all()
 

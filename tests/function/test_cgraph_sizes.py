@@ -234,12 +234,28 @@ def test_a_size_that_is_put_aside_while_it_runs_leaves_nothing_in_the_memory():
     assert "16 sizes" in repr(function) and seen[0]() is None
 
 
+def test_attributes_of_a_function_of_one_size_are_named_with_all_sizes():
+    build, shapes, _ = dense()
+    function = cg.compile_sizes(build, shapes)
+    for name in ("plan", "report", "trace", "state", "returning"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': .* Use at\(batch=1, length=1\).{name}"):
+            getattr(function, name)
+    for name in ("_take", "no_name", "__array__"):
+        with pytest.raises(AttributeError, match=f"^SizedFunction has no attribute '{name}'$"):
+            getattr(function, name)
+
+
 def test_refusals_name_the_size(tmp_path):
     build, shapes, rows = dense()
     with pytest.raises(GraphError, match="no size varies"):
         cg.compile_sizes(build, {"x": (1, 2, 12)})
-    with pytest.raises(GraphError, match="most gives batch; sizes are batch, length"):
-        cg.compile_sizes(build, shapes, {"batch": 4})
+    for most, names in [
+        ({"batch": 4}, "batch"),
+        ({}, "nothing"),
+        ({"batch": 4, "length": 4, "n": 1}, "batch, length, n"),
+    ]:
+        with pytest.raises(GraphError, match=f"most gives {names}; sizes are batch, length"):
+            cg.compile_sizes(build, shapes, most)
     with pytest.raises(GraphError, match="the graph has the inputs x, mask; shapes has x"):
         cg.compile_sizes(build, {"x": ("batch", "length", 12)}, {"batch": 4, "length": 4})
     turned = dict(reversed(shapes.items()))

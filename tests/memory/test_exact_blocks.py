@@ -46,6 +46,17 @@ def test_a_limit_still_gives_a_sound_plan():
         assert not plan.proved
 
 
+def test_the_best_plan_of_a_search_that_ends_early_is_returned():
+    """More nodes never give a larger plan; some plans are smaller than the first one, but not proved."""
+    problem = random_problem(56, 14)
+    plans = [exact_blocks(problem, nodes=nodes) for nodes in (0, *range(380, 540, 20))]
+    sizes = [plan.nbytes for plan in plans]
+    assert sizes == sorted(sizes, reverse=True) and plans[-1].proved
+    assert any(plan.nbytes < sizes[0] and not plan.proved for plan in plans)
+    for plan in plans:
+        check_plan(problem, plan)
+
+
 def test_sizes_are_chosen_within_a_number_of_nodes_and_until_a_time():
     rows = [(0, 1, 4), (1, 2, 8), (2, 3, 4)]
     for nodes in range(20):

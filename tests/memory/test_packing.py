@@ -83,6 +83,45 @@ def test_a_search_ends_with_enough():
     assert packed.bases is not before
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_bytes_in_use_and_the_first_orders_are_those_of_plain_counting(seed):
+    groups = drawn(np.random.default_rng(seed))
+    slabs = [x for group in groups for x in group.slabs]
+    breadths = packing.breadths_of(groups)
+    assert breadths[:-1].tolist() == [
+        sum(x.nbytes for x in slabs if x.first <= t <= x.last) for t in range(len(breadths) - 1)
+    ]
+    assert Packing(groups, 8).bound == max(breadths) and breadths[-1] == 0
+    for group in groups:
+        steps = {t for x in group.slabs for t in (x.first, x.last)}
+        assert (group.first_step, group.last_step, group.steps) == (min(steps), max(steps), max(steps) - min(steps) + 1)
+
+    def broadest(group: Group) -> int:
+        return max(breadths[t] for t in range(group.first_step, group.last_step + 1))
+
+    every = range(len(groups))
+    for long in packing.LONG:
+        weight = {i: groups[i].nbytes * groups[i].steps ** long for i in every}
+        assert packing.by_size(groups, long).tolist() == sorted(every, key=lambda i: -weight[i])
+    order = sorted(every, key=lambda i: (-broadest(groups[i]), -groups[i].nbytes))
+    assert packing.by_breadth(groups, breadths).tolist() == order
+
+
+def test_a_packing_of_nothing_has_no_bytes():
+    packed = Packing([], 64)
+    packed.improve(1000)
+    packed.check()
+    assert (packed.nbytes, packed.bound, packed.is_least, packed.bases.tolist()) == (0, 0, True, [])
+
+
+@pytest.mark.parametrize(("base", "nbytes", "text"), [(0, 127, "leave"), (1, 128, "leave"), (-1, 128, "begins before")])
+def test_a_group_that_leaves_the_arena_is_refused(base, nbytes, text):
+    groups = [Group("x", 0, (Slab(0, 64, 0, 4), Slab(64, 64, 2, 3)))]
+    packing.check_groups(groups, [0], 128)
+    with pytest.raises(PlanError, match=text):
+        packing.check_groups(groups, [base], nbytes)
+
+
 def test_places_that_share_bytes_are_refused():
     packed = Packing([Group("x", 0, (Slab(0, 64, 0, 4),)), Group("y", 0, (Slab(0, 64, 3, 3),))], 64)
     packed.check()

@@ -232,8 +232,9 @@ def test_several_results_lie_in_one_step_each_in_its_place():
         replace(run, views=wrong).check()
 
 
-def test_a_step_computes_into_the_arena_in_c_order():
-    y = cg.exp(cg.Var((8, 8)))
+@pytest.mark.parametrize("shape", [(8, 8), (2, 3, 4, 4), (5, 1, 2, 6)])
+def test_a_step_computes_into_the_arena_in_c_order(shape):
+    y = cg.exp(cg.Var(shape))
     run = run_of(planned(y))
     elsewhere = run.views[y.operands[0]]
     with pytest.raises(PlanError, match="is computed, but not into the arena"):

@@ -37,6 +37,32 @@ def test_values_that_only_move_have_the_scale_of_what_they_move():
     assert found.bytes[sliced] is found.bytes[pooled] is found.layers[0].last
 
 
+PADS = [(0, 0), (0, 0), (1, 2), (0, 1)]
+BETWEEN = {
+    "reshape": ("alike", lambda x: cg.reshape(x, (1, 8, 4, 16))),
+    "transpose": ("alike", lambda x: cg.transpose(x, (0, 1, 3, 2))),
+    "slice": ("alike", lambda x: x[:, :, ::2]),
+    "max_pool": ("alike", lambda x: cg.max_pool2d(x, 2, 2)),
+    "pad": ("alike", lambda x: cg.pad(x, PADS)),
+    "avg_pool": ("own", lambda x: cg.avg_pool2d(x, 2, 1)),
+    "resize": ("own", lambda x: cg.resize(x, (16, 16))),
+    "pointwise": ("own", lambda x: cg.sigmoid(cg.tanh(x))),
+    "concat": ("own", lambda x: cg.concat([x, cg.max_pool2d(X, 1, 1)], 1)),
+    "pad by 1": ("none", lambda x: cg.pad(x, PADS, constant_values=1.0)),
+    "cumsum": ("none", lambda x: cg.cumsum(x, 2)),
+    "softmax": ("none", lambda x: cg.softmax(x, 1)),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_lies_between_two_layers_has_its_operands_scale_one_of_its_own_or_floats_before_it(name):
+    scale, between = BETWEEN[name]
+    found = network(lambda net: net.conv(between(cg.relu(net.conv(X, 8))), 4))
+    first, second = found.layers
+    assert second.x in set(found.bytes) and (first.last in set(found.bytes)) == (scale != "none")
+    assert found.bytes[second.x] is (first.last if scale == "alike" else second.x)
+
+
 @pytest.mark.parametrize(
     ("shape", "axes", "is_total"),
     [

@@ -14,7 +14,7 @@ from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepare
 from cgraph.quantiser.observe import limits, ranges_of
-from cgraph.quantiser.quantise import Choices, tune
+from cgraph.quantiser.quantise import Choices, answers_of, tune
 from cgraph.quantiser.ranges import weights_of
 from cgraph.quantiser.report import Answers, Likeness
 from cgraph.quantiser.simulate import Simulation, mean_of_channels
@@ -153,6 +153,39 @@ def test_values_that_only_scores_come_after_stay_float():
     scores = cg.softmax(net.linear(hidden, 5) * 2)
     network = network_of(prepare((scores,), (x,)))
     assert list(network.bytes) == [x, network.layers[0].end, network.layers[1].x]
+
+
+SCORES = [np.array(rows, "f4") for rows in ([[1, 3], [2, 0]], [[0, 1], [5, 4], [7, 8]])]
+LABELS = np.array([1, 0, 0, 0, 1])
+FORMS = {
+    "array": LABELS, "list": LABELS.tolist(), "column": LABELS[:, None], "row": LABELS[None],
+    "bytes": LABELS.astype("i1"), "strided": np.repeat(LABELS, 2)[::2], "none": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bias", [[0, 0, 0, 0], [0, 9, 0, 0], [-9, 5, 7, 0], [1, -9, 5, 3]])
+def test_a_bias_is_part_of_the_bytes_whatever_channels_have_none(bias):
+    net, x = Net(), cg.Var(SHAPE, name="image")
+    y = cg.conv2d(x, net.normal(4, 3, 1, 1)) + np.float32(bias)[:, None, None]
+    found = quantise(y, x, pictures(), correct=False)
+    assert found.report.likeness.decibels > 25
+    names = [node.op.name for node in post_order(found.outputs)]
+    assert names.count("add") == any(bias)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_right_answers_are_counted_for_labels_of_any_shape(form):
+    """One label for each sample of two runs, of two samples and of three; four are right."""
+    answers = answers_of(lambda x: [x], [(x,) for x in SCORES], FORMS[form], silent)
+    alike = answers.like(lambda x: [-x], [(x,) for x in SCORES])
+    assert (answers.right, alike.right) == ((None, None) if form == "none" else (4 / 5, 1 / 5))
+    assert alike.agreement == 0
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 6])
+def test_there_is_one_label_for_each_sample(count):
+    with pytest.raises(InputError, match=f"got {count} labels for 5 samples. Pass one label for each sample"):
+        answers_of(lambda x: [x], [(x,) for x in SCORES], [0] * count, silent)
 
 
 REFUSED = {

@@ -35,6 +35,14 @@ def test_a_report_without_labels_layers_that_stay_float_or_a_table_is_shorter():
     ]
 
 
+def test_no_right_answer_at_all_is_reported_as_a_share_of_none():
+    report = Report(0.0, Likeness(31.26, 0.0, 0.0), (0, 0), (64, 32), 1)
+    assert str(report).splitlines()[1:3] == [
+        "outputs 31.3 dB, same answer for 0.0% of the samples",
+        "right answers: floats 0.0%, quantised 0.0%",
+    ]
+
+
 def test_facts_are_plain_and_nested():
     assert REPORT.facts() == {
         "float_right": 0.75,

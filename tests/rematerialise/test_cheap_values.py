@@ -17,6 +17,7 @@ from cgraph.ops.physical.rerun import Rerun
 from cgraph.passes import rewrite_graph
 from cgraph.rematerialise import cheap_values
 from cgraph.rematerialise.rebuild import reruns_of, run_again
+from cgraph.rematerialise.reruns import rerun_positions
 from nn.losses import cross_entropy
 from tests.support.graphs import draw_values, graphs
 from tests.support.planned import planned
@@ -59,6 +60,19 @@ def test_a_step_of_training_does_so_unless_told_otherwise():
 def test_a_value_that_follows_from_nothing_that_waits_stays():
     step, _ = stepped("relu", 0.9)
     assert not [n for n in step.function.compiled.layout.steps if isinstance(n.op, Rerun)]
+
+
+@pytest.mark.parametrize(("between", "again"), [(lambda h, w: h @ w, False), (lambda h, w: h + w, True)])
+def test_a_cheap_value_is_computed_again_only_if_all_that_it_needs_is_cheap(between, again, monkeypatch):
+    """tanh of a product, whose gradient reads the result alone: the product does not wait."""
+    monkeypatch.setattr(cheap_values, "LEAST", 1)
+    h, weights = cg.Var((8, 8), name="x"), [cg.Var((8, 8), name=f"w{i}") for i in range(4)]
+    for w in weights:
+        h = cg.tanh(between(h, w))
+    layout = planned(*cg.gradient(cg.sum(cg.square(h)), weights)).layout
+    order = cheap_values.cheap_again(layout, reruns_of(layout, 64), 0.9)
+    names = {layout.steps[order[place]].op.name for place in rerun_positions(order)}
+    assert "matmul" not in names and ("tanh" in names) == again
 
 
 @settings(max_examples=60)

@@ -124,6 +124,16 @@ def test_bytes_in_use_are_those_of_every_run_and_its_reads(problem, data):
     assert problem.peak(living) <= problem.peak(order)
 
 
+@settings(max_examples=40)
+@given(problem=problems(), most=st.integers(0, 40))
+def test_the_excess_of_an_order_is_that_of_all_its_places_and_the_first_of_the_highest_is_named(problem, most):
+    order = list(range(len(problem.cost)))
+    sizes = in_use(problem.dag, order)
+    excess = sum(max(nbytes - most, 0) for nbytes in sizes)
+    place = sizes.index(max(sizes)) if sizes else 0
+    assert LeastWorkSearch(problem, most, 1).over(order) == (excess, place)
+
+
 @settings(max_examples=60)
 @given(problem=problems())
 def test_a_value_that_runs_again_does_not_wait_at_the_place_any_more(problem):
@@ -213,6 +223,17 @@ def test_a_chain_of_equal_layers_needs_about_twice_the_square_root():
     check_order(problem, order, 14)
     assert layers / 2 < problem.extra(order) <= layers
     assert len(rerun_positions(order)) == problem.extra(order)
+
+
+@pytest.mark.parametrize("looks", [2, 20])
+def test_a_search_without_looks_ends_after_the_choices_of_one_place(looks):
+    problem = training(5)
+    search = LeastWorkSearch(problem, 0, looks)
+    choices, nearby = [], search.nearby
+    search.nearby = lambda order, place: choices.append(found := nearby(order, place)) or found
+    assert search.fitted(list(range(len(problem.cost)))) is None, "no order has no bytes in use"
+    assert search.looks == looks - 1 - sum(map(len, choices))
+    assert search.looks <= 0 < search.looks + len(choices[-1])
 
 
 class Forgetful(LeastWorkSearch):

@@ -15,7 +15,7 @@ from cgraph.kernels.target import host_target
 from cgraph.memory.layout import NodeFacts, layout_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.least_work import least_bytes
-from cgraph.rematerialise.rebuild import cost_of, reruns_of, run_again
+from cgraph.rematerialise.rebuild import cost_of, dag_of, reruns_of, run_again
 from cgraph.rematerialise.segments import in_segments
 from cgraph.schedule.dag import least_peak
 from tests.rematerialise.test_segments import BATCH, WIDTH, chain
@@ -135,6 +135,22 @@ def test_a_first_run_is_put_off_where_that_is_enough():
     least = cg.compile(outputs, [x], order="depth_first", recompute=plain.nbytes - 1)
     assert len(least.compiled.layout.steps) == len(plain.compiled.layout.steps)
     assert least.nbytes < plain.nbytes
+
+
+@pytest.mark.parametrize("alignment", [1, 64, 4096])
+def test_steps_need_the_bytes_of_their_values_and_workspaces_at_an_alignment(alignment):
+    x = cg.Var((2, 3, 9, 7), name="x")
+    y = cg.conv2d(cg.exp(x), cg.Var((5, 3, 3, 3)), pad=1)
+    layout = planned(cg.concat([cg.sin(y), cg.tanh(y)]), cg.sum(y)).layout
+    dag, place = dag_of(layout, alignment), {node: t for t, node in enumerate(layout.steps)}
+    assert dag.nbytes == tuple(-(-node.nbytes // alignment) * alignment for node in layout.steps)
+    needs = {place[node]: layout.values[i].nbytes for node, i in layout.workspace_of.items()}
+    assert any(nbytes % 4096 for nbytes in needs.values())
+    assert dag.workspaces == tuple(-(-needs.get(t, 0) // alignment) * alignment for t in range(len(place)))
+    assert dag.operands == tuple(tuple(place[o] for o in node.operands if o in place) for node in layout.steps)
+    assert dag.lasting == {place[node] for node in layout.lasting}
+    (joined,) = (t for t, node in enumerate(layout.steps) if node.op.name == "concat")
+    assert set(dag.overwritable[joined]) == set(dag.operands[joined]), "its parts may be computed in it"
 
 
 @pytest.mark.parametrize("reads", [lambda w, x: w + x, lambda w, x: x - w, lambda w, x: cg.where(x > 0, x, w)])

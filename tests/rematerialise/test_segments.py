@@ -211,6 +211,24 @@ def test_a_step_that_must_not_run_twice_is_in_no_segment():
         assert pinned not in [t for steps in forward.dropped(4) for t in steps]
 
 
+@pytest.mark.parametrize("reads", [lambda w, x: w + x, lambda w, x: x - w, lambda w, x: cg.where(x > 0, x, w)])
+def test_outputs_impure_steps_and_readers_of_a_var_that_is_written_up_to_the_turn_are_pinned(reads):
+    """The Var may be any operand of the step that reads it; a Var that is not written pins nothing."""
+    x, w, other = (cg.Var((4, 4), name=name) for name in ("x", "w", "other"))
+    called = cg.delay(np.sin, cg.exp(x) * other)
+    output = cg.tanh(reads(w, called))
+    layout = planned(output, cg.sum(cg.square(output)), updates={w: cg.exp(output)}).layout
+    steps = list(enumerate(layout.steps))
+    once = {t for t, node in steps if layout.values[t].lasting or not node.op.pure or node.op.writes}
+    readers = {t for t, node in steps if any(x is w for x in node.operands)}
+    (written,) = (t for t, node in steps if node.op.writes)
+    for turn, pinned in [(len(steps) - 1, once | readers), (written - 1, once - {written})]:
+        forward = Forward(layout)
+        forward.turn = turn
+        assert forward.pinned == {t for t in pinned if t <= turn}
+    assert readers - once and len(once | readers) < len(steps)
+
+
 def test_cuts_lie_where_fewest_bytes_must_be_kept():
     x = cg.Var((BATCH, WIDTH), name="x")
     w = cg.Var((BATCH, WIDTH), name="w")

@@ -28,8 +28,9 @@ def test_there_is_one_array_for_each_output():
     one = np.empty(3)
     assert output_list(one, True, 1, "arrays")[0] is one
     assert output_list((x for x in (one, one)), False, 2, "arrays") == [one, one]
-    with pytest.raises(InputError, match="out has 1 arrays or functions for 2 outputs. Pass one for each"):
-        output_list([one], False, 2, "arrays or functions")
+    for count in (0, 1, 3):
+        with pytest.raises(InputError, match=f"out has {count} arrays or functions for 2 outputs. Pass one for each"):
+            output_list([one] * count, False, 2, "arrays or functions")
     with pytest.raises(InputError, match="out is 7. Pass an array for each of the 2 outputs"):
         output_list(7, False, 2, "arrays")
 

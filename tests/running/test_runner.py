@@ -142,6 +142,23 @@ def test_runs_for_a_timer_read_the_cells_and_write_none():
     assert len(f._idle) == 1
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_arena_that_the_machine_does_not_give_is_an_arena_error_and_the_next_call_runs(shared, monkeypatch):
+    def refuse(*memory):
+        raise MemoryError("no memory")
+
+    for engine, error in (("cpu", cg.ArenaError), ("reference", MemoryError)):
+        x = cg.Var((4,), name="x")
+        f = cg.compile(cg.cumsum(x) * 2, [x], engine=engine)
+        if shared:
+            f.share(SharedArenas(), FairLock())
+        with monkeypatch.context() as patch:
+            patch.setattr(type(f.program), "instance", refuse)
+            with pytest.raises(error, match="no memory" if error is MemoryError else "the machine does not give"):
+                f(np.ones(4))
+        np.testing.assert_array_equal(f(np.ones(4)), [2, 4, 6, 8])
+
+
 def test_several_results_go_to_as_many_arrays_in_order_and_keep_their_identity():
     x = cg.Var((2, 3), name="x")
     f = cg.compile({"sum": x + 1, "turned": x.T * 2}, [x])
@@ -150,9 +167,15 @@ def test_several_results_go_to_as_many_arrays_in_order_and_keep_their_identity()
     assert results[0] is one and results["turned"] is two
     np.testing.assert_array_equal(one, ramp(2, 3) + 1)
     np.testing.assert_array_equal(two, ramp(2, 3).T * 2)
-    for out, text in [([one], "1 arrays for 2 outputs"), (7, "Pass an array for each of the 2 outputs")]:
+    for out, text in [
+        ([one], "1 arrays for 2 outputs"), ([one, two, two], "3 arrays for 2 outputs"),
+        (np.empty((3, 2, 3), "f4"), "3 arrays for 2 outputs"), (7, "Pass an array for each of the 2 outputs"),
+    ]:  # fmt: skip
         with pytest.raises(InputError, match=text):
             f(ramp(2, 3), out=out)
+    rows = np.empty((2, 3), "f4")
+    g = cg.compile([x[0] + 1, x[1] * 2], [x])
+    assert len(g(ramp(2, 3), out=rows)) == 2 and rows.tolist() == [[1, 2, 3], [6, 8, 10]]
 
 
 def test_results_without_axes_are_numpys_scalars_unless_they_go_to_an_array():

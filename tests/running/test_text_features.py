@@ -42,6 +42,34 @@ def test_ngrams_with_skips():
     assert not any(list(x) for x in ngrams("ab", 3, 10**9))
 
 
+@pytest.mark.parametrize("skips", [0, 1, 3, 6])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_ngrams_are_tokens_at_equal_distances_of_up_to_one_more_than_the_skips(n, skips):
+    for count in range(9):
+        tokens = "abcdefgh"[:count]
+        steps = range(1, skips + 2) if n > 1 else (1,)
+        grams = [tuple(tokens[i + k * step] for k in range(n)) for step in steps for i in range(count - (n - 1) * step)]
+        found = [x if n > 1 else (x,) for each in ngrams(tokens, n, skips) for x in each]
+        assert found == grams
+
+
+@pytest.mark.parametrize("order", ["C", "F", "reversed", "strided"])
+def test_strings_are_read_in_their_order_whatever_the_order_of_memory(order):
+    words = np.array([["AB", "x", "A A"], ["x", "x b", "B"]], object)
+    arrays = {
+        "C": words, "F": np.asfortranarray(words), "reversed": words[::-1, ::-1].copy()[::-1, ::-1],
+        "strided": np.repeat(words, 2, 1)[:, ::2],
+    }  # fmt: skip
+    numbers = {word: i for i, word in enumerate(["AB", "x", "A A", "x b", "B", "ab", "a a", "b"])}
+    features = TextFeature(np.array([[5, 0]]), "LOWER"), TextFeature(np.array([4]), "LOWER", splitter("[a-z]"),
+                                                                     {("b",): 1, ("x",): 0}, 0, 2)  # fmt: skip
+    for reads_codes, first in ((True, [0, 1, 2, 1, 3, 4]), (False, [])):
+        text = TextInput((2, 3), reads_codes, features)
+        row = text.encode(arrays[order], lambda x: np.array([numbers[word] for word in x]))
+        assert row.tolist() == [*first, 7, 5, 1, 1] and text.size == len(row)
+    assert TextInput((2, 3), False, ()).encode(arrays[order], len).tolist() == []
+
+
 def test_codes_and_counts_of_an_input():
     grams = {("a",): 0, ("a", "b"): 2, ("#",): 1}
     counts = TextFeature(np.array([2, 0]), "LOWER", splitter("[a-z]"), grams, 0, 3)

@@ -122,15 +122,22 @@ def test_strings_that_the_model_lacks_have_one_number_in_all_inputs_of_a_call():
         assert function(np.array(["grey"] * 3, object), np.array(["grey", "pink"], object))["sum"] == 6
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("words", [["a", "b"], ["b", "zebra"], ["b", "b"]])
-def test_strings_of_a_call_take_the_fast_path(words):
-    x, n = cg.Var((2,), "int64", name="words"), cg.Var((2,), name="n")
-    function = cg.compile([x[::-1], cg.astype(x, "float32") + n], [x, n])
+def test_strings_of_a_call_take_the_fast_path(words, place):
+    """Whatever the place of their input among the others."""
+    x, n, m = cg.Var((2,), "int64", name="words"), cg.Var((2,), name="n"), cg.Var((2,), name="m")
+    inputs = [n, m]
+    inputs.insert(place, x)
+    function = cg.compile([x[::-1], cg.astype(x, "float32") + n * m], inputs)
     codes = StringCodes({"a": 0, "b": 1}, frozenset([x]), frozenset([0]))
     trimmed = TrimmedFunction.of(function, Trims([[Case(None, 0, {})], [Case(None, 1, {})]], (), codes))
     array, numbers = np.array(words, object), np.ones(2, "float32")
-    assert trimmed.fits((array, numbers))
-    for got in (trimmed.run_directly((array, numbers)), trimmed(array, numbers), trimmed(words, [1, 1])):
+    arrays, lists = [numbers, numbers], [[1, 1], [1, 1]]
+    arrays.insert(place, array)
+    lists.insert(place, words)
+    assert trimmed.fits(arrays)
+    for got in (trimmed.run_directly(tuple(arrays)), trimmed(*arrays), trimmed(*lists)):
         assert got[0].tolist() == words[::-1]
         np.testing.assert_array_equal(got[1], [{"a": 1, "b": 2, "zebra": 3}[word] for word in words])
 

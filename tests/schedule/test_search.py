@@ -34,6 +34,16 @@ def test_the_least_peak_is_found_just_below_its_bound_and_none_at_it(dag):
         assert best_first(part_of(dag), least) is None and beam(part_of(dag), least, 16) is None
 
 
+def test_of_states_with_equal_peaks_the_newest_is_continued_straight_to_the_end():
+    """A node with a large workspace, then values that stay, in any order: far fewer states than sets of values."""
+    count = 12
+    dag = Dag((1,) * (count + 1), ((),) + ((0,),) * count, frozenset(range(count + 1)), (100,) + (0,) * count)
+    allowance = SearchAllowance(1000)
+    state = best_first(SchedulePart(dag, tuple(range(count + 1)), 0, allowance), 1000)
+    assert state.peak == 101 and is_schedule(dag, state.path())
+    assert 1000 - allowance.left <= (count + 1) ** 2
+
+
 @pytest.mark.parametrize("search", [wide_beam, narrow_beam])
 def test_a_beam_keeps_to_its_bound_and_a_wide_one_finds_no_more(search):
     for seed in range(8):
