@@ -1,3 +1,4 @@
+import argparse
 import json
 import xml.etree.ElementTree as xml
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import main, plan_file
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
 from cgraph.memory.strategies import STRATEGIES
@@ -223,3 +224,13 @@ def test_the_steps_of_a_plan_read_their_operands_in_order_and_leaves_have_their_
         ("subtract", "float32[2,3]", ["step 1", "constant 0"]), ("matmul", "float32[3,4]", ["step 2", "constant 1"]),
     ]  # fmt: skip
     assert [x["name"] for x in plan["steps"]] == [node.label for node in layout.steps]
+
+
+def test_a_strategy_that_is_not_there_is_refused_with_all_that_are(monkeypatch):
+    monkeypatch.setattr(plan_file, "entry_points_by_name", lambda: {"theirs": None, "others": None})
+    for name in ("theirs", "auto", "one_each", "module:function"):
+        assert plan_file.strategy_name(name) == name
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        plan_file.strategy_name("ours")
+    names = ", ".join((*plan_file.CHOICES, "theirs", "others"))
+    assert str(error.value) == f"there is no strategy 'ours'. Use one of {names}, or module:function"
