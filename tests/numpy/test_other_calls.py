@@ -15,7 +15,7 @@ import pytest
 
 import cgraph as cg
 from tests.numpy.calls import CALLS, operands
-from tests.numpy.test_other_operands import finite, outcome_of
+from tests.numpy.test_other_operands import WAYS, finite, outcome_of, with_other_numbers
 
 EXCEPTIONS: list[tuple[str, str, str, str]] = [
     # way, outcome, calls, reason
@@ -44,6 +44,13 @@ EXCEPTIONS: list[tuple[str, str, str, str]] = [
         r"like=|dtype=|np.cov|np.corrcoef",
         "a condition is a node; complex numbers do not become real",
     ),
+    ("zeros|integers", "refused", "stat_length=0|sliding_window|np.cov|polymul|polyint", "there is no element"),
+    ("zeros|integers", "refused", "edge_order=|ifftshift", "a mistake that NumPy does not see"),
+    ("zeros|integers", "different", "np.linspace.*retstep|np.reciprocal", "a division by 0"),
+    ("zeros|integers", "different", "np.emath|pinv", "NumPy's dtype depends on values, or on the number of elements"),
+    ("zeros|integers", "accepted", "ravel_(multi_)?index|np.nanarg", "NumPy's refusal depends on values"),
+    ("integers", "refused", r"shape[(=]|ravel_multi_index\(.*-", "NumPy takes any negative length for an unknown one"),
+    ("integers", "different", r"argsort\(|argpartition\(", "the order of equal elements is open"),
     ("complex64", "accepted|different", "np.polyfit", "NumPy multiplies weights in the dtype of the values"),
     ("complex64", "refused", "geomspace|searchsorted|interp|gradient|histogram|polyfit", "places are real"),
     ("complex64", "refused", "insert|np.cov|unsafe|dtype='float32'", "complex numbers do not become real"),
@@ -137,6 +144,15 @@ def with_shorter_lists(call: str) -> Iterator[str]:
         x.elts = own
 
 
+def with_zeros(call: str) -> Iterator[str]:
+    """Return a call with each of its integers replaced by 0 in turn."""
+    tree = ast.parse(call, mode="eval")
+    for x in [x for x in ast.walk(tree) if isinstance(x, ast.Constant) and type(x.value) is int]:
+        own, x.value = x.value, 0
+        yield ast.unparse(tree)
+        x.value = own
+
+
 def names_in(tree: ast.AST) -> list[str]:
     """Return the operands that a call names, in their order."""
     return list(dict.fromkeys(x.id for x in ast.walk(tree) if isinstance(x, ast.Name) and x.id in ARRAYS))
@@ -173,6 +189,7 @@ VARIANTS = {
     "together with an option": with_an_option_of_another_call,
     "without an option": without_an_option,
     "with other words": with_other_words,
+    "with zeros": with_zeros,
     "with two operands exchanged": with_operands_exchanged,
 }
 
@@ -208,4 +225,12 @@ def test_one_operand_of_another_dtype_gives_what_numpy_gives(dtype):
 def test_one_node_among_arrays_gives_what_numpy_gives():
     outcomes = ((call, outcome_of(call, ARRAYS, ARRAYS | {name: NODES[name]})) for call, name in operands_of_several())
     wrong = wrong_of("one node", outcomes)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_other_numbers_with_integers_as_operands_give_what_numpy_gives():
+    arrays = WAYS["int32"](ARRAYS)
+    nodes = {name: cg.Var(x.shape, x.dtype, name).assign(x) for name, x in arrays.items()}
+    calls = dict.fromkeys(x for call in CALLS for x in (*with_other_numbers(call), *with_zeros(call)))
+    wrong = wrong_of("integers", ((call, outcome_of(call, arrays, nodes)) for call in calls if call not in CALLS))
     assert not wrong, "\n".join(wrong)
