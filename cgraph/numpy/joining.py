@@ -199,7 +199,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Node:
     arr, axis = flat_or_axis(arr, axis)
     n, obj = arr.shape[axis], constant_positions(obj, "insert before")
     places = np.arange(*obj.indices(n)) if isinstance(obj, slice) else np.asarray(obj)
-    places = np.flatnonzero(places) if places.dtype.kind == "b" else places
+    places = np.flatnonzero(places) if places.dtype.kind == "b" else places if places.size else places.astype(int)
     values = as_node(values, arr.dtype).astype(arr.dtype)
     values = expand_dims(values, list(range(arr.ndim - values.ndim))) if values.ndim < arr.ndim else values
     values = moveaxis(values, 0, axis) if places.ndim == 0 else values

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.errors import ArgumentError, NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy import products
 from cgraph.numpy.products import cross as any_cross
@@ -19,6 +19,7 @@ from cgraph.ops import factors, norms
 from cgraph.ops import linalg as ops
 from cgraph.ops.arithmetic import sign
 from cgraph.ops.compare import isnan, where
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.reduce import any as any_along
 from cgraph.ops.reduce import max, squared_size
@@ -145,6 +146,12 @@ def eps_of(x: Node) -> float:
     return float(np.finfo(x.dtype if x.dtype.kind in "fc" else "float64").eps)
 
 
+def check_one_of(one: str, value: Any, other: str, other_value: Any) -> None:
+    """Raise ArgumentError if two options that exclude each other have values."""
+    if value is not None and other_value is not None:
+        raise ArgumentError(f"{one}= and {other}= are two names of one tolerance. Pass one of them")
+
+
 @of(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSAID) -> Node:
     """Return the pseudo-inverse; singular values up to a share of the largest count as 0.
@@ -152,6 +159,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSA
     The share is `rcond` or `rtol`, 1e-15 by default; with ``rtol=None`` that of rounding in matrices of this size.
     """
     a = as_node(a)
+    check_one_of("rcond", rcond, "rtol", None if rtol is UNSAID else rtol)
     share = 1e-15 if rtol is UNSAID else eps_of(a) * longest(a) if rtol is None else rtol
     share = share if rcond is None else rcond
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
@@ -173,6 +181,8 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
             f"a matrix and as many right sides are solved, not {a.spec} and {b.spec}; "
             "give a and b the same number of rows"
         )
+    kind = common_dtype(a, b)
+    a, b = a.astype(kind), b.astype(kind)
     m, n = a.shape
     columns = b if b.ndim == 2 else expand_dims(b, 1)
     u, s, vh = factors.svd(a, full_matrices=False)
@@ -190,6 +200,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
 def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:
     """Return the number of singular values above a tolerance."""
     A = as_node(A)
+    check_one_of("tol", tol, "rtol", rtol)
     if A.ndim < 2:
         return max(A != 0).astype("int64")
     s = svd(A, compute_uv=False, hermitian=hermitian)

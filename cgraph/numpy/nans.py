@@ -64,7 +64,7 @@ def nanvar(
 ) -> Node:  # fmt: skip
     """Return the variance of the elements that are not NaN; NaN where no more than `ddof` elements are left."""
     a = wide_node(a)
-    ddof = ddof if correction is None else correction
+    ddof = reductions.freedom(ddof, correction)
     if mean is not None and a.dtype.kind in "fc":  # NumPy subtracts it in place
         mean = as_node(mean).astype(a.dtype)
         if np.broadcast_shapes(a.shape, mean.shape) != a.shape:

@@ -62,7 +62,7 @@ class RandomStream:
 
     def draw(self, traced: Callable[..., Any], values: Callable[..., np.ndarray], shape: Any, dtype: Any) -> Any:
         """Advance the key, and return numbers drawn with the part that is split off."""
-        shape, dtype = shape_of(() if shape is None else shape), dtype_of(dtype)
+        shape, dtype = shape_of(() if shape is None else shape), ops.random_float(dtype_of(dtype))
         if not isinstance(self.key, np.ndarray):
             self.key, now = ops.split_key(self.key)
             return traced(now, shape, dtype=dtype)
@@ -72,9 +72,7 @@ class RandomStream:
                 "each call. Pass the stream as an argument, or create it inside with default_rng"
             )
         self.key, drawn = philox.bits(self.key, 4, 4).reshape(2, 2)
-        size = prod(shape)
-        code = code_of(dtype) if dtype.kind == "f" else dtype.itemsize
-        array = values(drawn, size, code).reshape(shape)
+        array = values(drawn, prod(shape), code_of(dtype)).reshape(shape)
         return array if shape else array[()]
 
     def random(self, size: Any = None, dtype: Any = "float64") -> Any:

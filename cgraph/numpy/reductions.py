@@ -12,7 +12,7 @@ from cgraph.ops import reduce as ops
 from cgraph.ops.arithmetic import maximum, minimum, true_divide
 from cgraph.ops.compare import where as choice
 from cgraph.ops.elementary import root_of_squares
-from cgraph.ops.family import broadcast
+from cgraph.ops.family import broadcast, real_dtype
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.reduce import Axis, argmax, argmin, keepdims_shape, ptp
@@ -34,8 +34,16 @@ def mask_out(a: Any, where: Any, neutral: Any) -> Node:
     a = as_node(a)
     if where is True or where is None:
         return a
-    a, counts = broadcast(a, as_node(where).astype(bool))
+    a, counts = broadcast(a, mask_of(where))
     return choice(counts, a, convert(neutral, a.dtype))
+
+
+def mask_of(where: Any) -> Node:
+    """Return a mask as a node. DTypeError unless it is of bool."""
+    mask = as_node(where)
+    if mask.dtype != bool:
+        raise DTypeError(f"where= is {mask.spec}, not bool; use x != 0")
+    return mask
 
 
 def convert(number: Any, dtype: np.dtype) -> Any:
@@ -47,7 +55,7 @@ def element_count(a: Node, axis: Axis, where: Any) -> Any:
     """Return the number of elements reduced to one: an integer, or a node ``[..., 1 ...]`` where a mask decides."""
     if where is True or where is None:
         return ops.count(a, axis)
-    return ops.sum(broadcast_to(as_node(where).astype(bool), a.shape), axis, keepdims=True)
+    return ops.sum(broadcast_to(mask_of(where), a.shape), axis, keepdims=True)
 
 
 @of(np.sum)
@@ -120,6 +128,13 @@ def mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
     return means if keepdims else means.squeeze(axes_of(axis, a.ndim))
 
 
+def freedom(ddof: float, correction: float | None) -> float:
+    """Return the number by which a variance lowers the count of elements. ShapeError if both names have one."""
+    if correction is not None and ddof:
+        raise ShapeError(f"got ddof {ddof} and correction {correction}, two names of one number. Pass one of them")
+    return ddof if correction is None else correction
+
+
 @of(np.var)
 def var(
     a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
@@ -129,15 +144,14 @@ def var(
 
     `mean` is the mean with ``keepdims=True``, where it is known already.
     """
-    if correction is not None and ddof:
-        raise ShapeError(f"got ddof {ddof} and correction {correction}, two names of one number. Pass one of them")
+    ddof = freedom(ddof, correction)
     a = as_node(a)
     a = a.astype(dtype or (a.dtype if a.dtype.kind in "fc" else "float64"))
     if a.dtype.kind not in "fc":
         raise DTypeError(f"a variance is computed in floats, not in {a.dtype}; use np.var(x).astype(dtype)")
     centre = middle(a, axis, keepdims=True, where=where) if mean is None else mean
-    total = sum(ops.squared_size(a - centre), axis, keepdims=True, where=where)
-    left = maximum(element_count(a, axis, where) - (ddof if correction is None else correction), 0)
+    total = sum(ops.squared_size(a - centre), axis, real_dtype(a.dtype), keepdims=True, where=where)
+    left = maximum(element_count(a, axis, where) - ddof, 0)
     variance = total / as_node(left).astype(total.dtype)
     return variance if keepdims else variance.squeeze(axes_of(axis, a.ndim))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.errors import ArgumentError, DTypeError, NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops import compare
@@ -44,6 +44,8 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Node:
 @of(np.clip)
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Node:
     """Limit elements to two bounds, either of which may be None."""
+    if not (a_min is None and a_max is None) and not (min is None and max is None):
+        raise ArgumentError("a_min and a_max are other names of min and max. Pass one pair of them")
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     return between(a, low, high, 1.0)
 
@@ -112,6 +114,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         )
     dtype = common_dtype(*choicelist, default)
     conditions = broadcast(*map(as_node, condlist))
+    if not_bool := [c for c in conditions if c.dtype != bool]:
+        raise DTypeError(f"a condition is {not_bool[0].spec}, not bool; use x != 0")
     values, *_ = broadcast(as_node(default, dtype).astype(dtype), *conditions)
     for condition, choice in reversed(list(zip(conditions, choicelist))):
         values = compare.where(condition, as_node(choice, dtype).astype(dtype), values)
@@ -143,9 +147,16 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 # -- sorted order -----------------------------------------------------------------------------------------------------
 
 
+def check_kind(kind: Any, stable: bool | None) -> None:
+    """Raise ArgumentError if an order has both of the options that name its kind."""
+    if kind is not None and stable is not None:
+        raise ArgumentError("kind= and stable= both name the kind of an order. Pass one of them")
+
+
 @of(np.sort)
 def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
     """Return elements in sorted order along an axis; always stable, NaN last."""
+    check_kind(kind, stable)
     return sorting.sort(a, axis)
 
 
@@ -161,6 +172,7 @@ def sort_complex(a: Any) -> Node:
 @of(np.argsort)
 def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
     """Return the indices that sort an axis; always stable, NaN last."""
+    check_kind(kind, stable)
     return sorting.argsort(a, axis)
 
 
@@ -258,7 +270,10 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     x1, y1 = (takes.take(v, minimum(at + 1, last), 0) for v in (xp, fp))
     width = x1 - x0
     flat = equal(width, 0)
-    y = y0 + (y1 - y0) / compare.where(flat, 1.0, width) * (x - x0)
+    slope = (y1 - y0) / compare.where(flat, 1.0, width)
+    y = y0 + slope * (x - x0)
+    y = compare.where(isnan(y), y1 + slope * (x - x1), y)  # from the other point, where one is infinite
+    y = compare.where(isnan(y) & equal(y0, y1), y0, y)
     y = compare.where(flat | equal(x, x0), y0, y)
     y = compare.where(equal(x, x1), y1, y)
     y = compare.where(x < xp[0], fp[0] if left is None or period else left, y)
@@ -277,10 +292,17 @@ def lengths_of(shape: Any) -> tuple[int, ...]:
     return lengths
 
 
+def check_order(order: str) -> None:
+    """Raise ArgumentError unless the last axis counts fastest, or the first."""
+    if order not in ("C", "F"):
+        raise ArgumentError(f"order is {order!r}. Use 'C' or 'F'")
+
+
 @of(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...]:
     """Return one position along each axis, from positions among all elements."""
     lengths = lengths_of(shape)
+    check_order(order)
     left, parts = positions(indices).astype("int64"), []
     for n in lengths[::-1] if order == "C" else lengths:
         parts.append(left % n)
@@ -294,7 +316,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     used.
     """
     lengths = lengths_of(dims)
+    check_order(order)
     modes = (mode,) * len(lengths) if isinstance(mode, str) else tuple(mode)
+    if not len(multi_index) == len(lengths) == len(modes):
+        raise ShapeError(
+            f"{len(multi_index)} positions and {len(modes)} modes for {len(lengths)} axes. Pass one for each axis"
+        )
     parts = [positions(inside(i, n, m)).astype("int64") for i, n, m in zip(multi_index, lengths, modes)]
     if order == "F":
         parts, lengths = parts[::-1], lengths[::-1]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.errors import ArgumentError, NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.creation import check_count, linspace
 from cgraph.numpy.quantiles import median
@@ -222,27 +222,39 @@ def max_of(x: float, y: float) -> float:
 
 STATISTICS = {"maximum": max, "minimum": min, "mean": mean, "median": median}
 OF_POSITIONS = ("edge", "reflect", "symmetric", "wrap")
+MODES: dict[str, tuple[str, ...]] = {
+    "constant": ("constant_values",),
+    "empty": (),
+    **dict.fromkeys(OF_POSITIONS, ()),
+    "reflect": ("reflect_type",),
+    "symmetric": ("reflect_type",),
+    "linear_ramp": ("end_values",),
+    **dict.fromkeys(STATISTICS, ("stat_length",)),
+}
+"""The modes of `pad`, and the options that each one has."""
 
 
 @of(np.pad)
 def pad(
-    array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0, end_values: Any = 0,
-    stat_length: Any = None, reflect_type: str = "even",
+    array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = None, end_values: Any = None,
+    stat_length: Any = None, reflect_type: str | None = None,
 ) -> Node:  # fmt: skip
     """Pad the operand.
 
     Parameters
         pad_width: elements before and after: one number, a pair, or a pair for each axis
         mode: constant, empty (zeros), edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median
-        constant_values, end_values: the constant, and the ends of ramps; in the form of `pad_width`
+        constant_values, end_values: the constant, and the ends of ramps; in the form of `pad_width`; 0 by default
         stat_length: number of elements from the edge that a statistic uses, in the form of `pad_width`; all by default
     """
     x = as_node(array)
+    options = {"constant_values": constant_values, "end_values": end_values, "stat_length": stat_length}
+    check_mode(mode, options | {"reflect_type": reflect_type})
     if isinstance(pad_width, dict):
         pad_width = [pad_width.get(i, pad_width.get(i - x.ndim, (0, 0))) for i in range(x.ndim)]
         pad_width = [w if np.ndim(w) else (w, w) for w in pad_width]
     widths = pairs(pad_width, x)
-    if reflect_type != "even":
+    if reflect_type == "odd":
         raise NoMeaningError(
             f"there is no reflect_type {reflect_type!r} for nodes; use 2 * edge - np.pad(x, n, mode='reflect')"
         )
@@ -263,6 +275,15 @@ def pad(
     return x
 
 
+def check_mode(mode: str, options: dict[str, Any]) -> None:
+    """Raise NoMeaningError for an unknown mode, and ArgumentError for an option that a mode does not have."""
+    if mode not in MODES:
+        raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.pad(x, n, mode=...) of {', '.join(MODES)}")
+    idle = [name for name, value in options.items() if value is not None and name not in MODES[mode]]
+    if idle:
+        raise ArgumentError(f"{idle[0]}= changes nothing in mode {mode!r}. Leave it out")
+
+
 def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any, ends: Any, length: Any) -> list[Any]:
     """Return the padding before the operand along an axis, the operand, and the padding after it; None for none."""
 
@@ -273,19 +294,16 @@ def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any
             value: Any = np.asarray(pair_of(constant, axis, which, x) if mode == "constant" else 0).astype(x.dtype)
         elif mode == "linear_ramp":
             return ramp(x, axis, n, pair_of(ends, axis, which, x), which)
-        elif mode in STATISTICS:
-            value = statistic(x, axis, mode, length, which)
         else:
-            modes = ", ".join(["constant", "empty", *OF_POSITIONS, "linear_ramp", *STATISTICS])
-            raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.pad(x, n, mode=...) of {modes}")
+            value = statistic(x, axis, mode, length, which)
         return broadcast_to(as_node(value), (*x.shape[:axis], n, *x.shape[axis + 1 :]))
 
     return [side(before, 0), x, side(behind, 1)]
 
 
 def pair_of(values: Any, axis: int, which: int, x: Node) -> Any:
-    """Return the number for one side of an axis."""
-    return np.broadcast_to(np.asarray(values), (x.ndim, 2))[axis, which].item()
+    """Return the number for one side of an axis; 0 if there are none."""
+    return np.broadcast_to(np.asarray(0 if values is None else values), (x.ndim, 2))[axis, which].item()
 
 
 def ramp(x: Node, axis: int, n: int, end: Any, which: int) -> Node:

@@ -14,7 +14,7 @@ from cgraph.ops.compare import equal, where
 from cgraph.ops.complex import complex, conj, imag, real
 from cgraph.ops.diagonal import diagonal
 from cgraph.ops.elementary import sqrt
-from cgraph.ops.family import wide_node
+from cgraph.ops.family import common_dtype, wide_node
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -61,9 +61,9 @@ def cov(
 
 
 def weights_of(weights: Any, x: Node) -> Node:
-    """Return the weights of observations. ShapeError unless there is one for each; constant ones may not be
+    """Return the weights of observations in float64. ShapeError unless there is one for each; constant ones may not be
     negative."""
-    node = as_node(weights)
+    node = as_node(weights).astype("float64")
     if node.shape != x.shape[1:]:
         raise ShapeError(f"weights {node.spec} are not one for each of {x.shape[1]} observations. Pass as many")
     if not isinstance(weights, Node) and (np.asarray(weights) < 0).any():
@@ -164,10 +164,14 @@ def histogram2d(
     """Return the number of points in each cell of a grid, or the sum of their weights; and the edges along both
     axes.
     """
-    x, y = as_node(x), as_node(y)
+    kind = common_dtype(x, y)
+    x, y = as_node(x).astype(kind), as_node(y).astype(kind)
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"points are two rows of one length, not {x.spec} and {y.spec}. Use np.ravel of both")
-    both = list(bins) if (isinstance(bins, Sequence) or np.ndim(bins) > 0) and len(bins) == 2 else [bins, bins]
+    is_row = isinstance(bins, Sequence) or np.ndim(bins) > 0
+    if is_row and len(bins) == 1:
+        raise ShapeError(f"bins are {bins!r:.60}. Pass one number, two numbers, or at least two edges")
+    both = list(bins) if is_row and len(bins) == 2 else [bins, bins]
     ranges = (None, None) if range is None else range
     xedges, yedges = (grid_edges(v, b, r) for v, b, r in zip((x, y), both, ranges))
     m, n = xedges.size - 1, yedges.size - 1

@@ -141,6 +141,7 @@ def flatten_rows(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
 def take_index(x: Any, parts: Any) -> Node:
     """Return ``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
     x = as_node(x)
+    check_masks(x, parts)
     parts = [p for part in parts for p in array_parts(part)]
     separated = not are_neighbours(parts)
     parts = expand_ellipsis(x, parts)
@@ -161,6 +162,28 @@ def take_index(x: Any, parts: Any) -> Node:
     lengths = x.shape[axes[0] : axes[-1] + 1]
     rows = flat_position(indices, lengths, shape)
     return take(reshape(x, (*x.shape[: axes[0]], prod(lengths), *x.shape[axes[-1] + 1 :])), rows, axes[0])
+
+
+def check_masks(x: Node, parts: Any) -> None:
+    """Raise ShapeError for a constant mask whose lengths are not those of the axes at its place."""
+    masks = [mask_of(part) for part in parts]
+    counts = [0 if p is None or p is Ellipsis else 1 if m is None else m.ndim for p, m in zip(parts, masks)]
+    axis = 0
+    for part, mask, count in zip(parts, masks, counts):
+        if mask is not None and mask.shape != x.shape[axis : axis + count]:
+            raise ShapeError(
+                f"a mask of shape {mask.shape} selects from axes of {x.name} {x.spec} with other lengths. "
+                "Pass one of equal lengths"
+            )
+        axis += x.ndim - sum(counts) if part is Ellipsis else count
+
+
+def mask_of(part: Any) -> np.ndarray | None:
+    """Return a part of an index that is a constant mask as an array; None for any other."""
+    if isinstance(part, Node):
+        part = part.op.array if isinstance(part.op, ConstOp) else None
+    array = np.asarray(part) if isinstance(part, list | tuple | np.ndarray) else None
+    return array if array is not None and array.dtype.kind == "b" else None
 
 
 def array_parts(part: Any) -> list[Any]:

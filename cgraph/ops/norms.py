@@ -27,12 +27,14 @@ def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -
     """
     x = as_node(x)
     x = x if x.dtype.kind in "fc" else x.astype("float64")
-    if ord is None:
-        return root_of_squares(squared_size(x).sum(axis, keepdims=keepdims))
+    if ord is None and axis is None:
+        return root_of_squares(squared_size(x).sum(keepdims=keepdims))
     axis = tuple(range(x.ndim)) if axis is None else axis
     axes = distinct_axes(np.atleast_1d(axis).tolist(), x.ndim)
     if len(axes) not in (1, 2):
         raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec} for a norm of order {ord}; pass one or two axes")
+    if ord is None:
+        return root_of_squares(squared_size(x).sum(axes, keepdims=keepdims))
     return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
 
 

@@ -61,6 +61,13 @@ class Bits(RandomOp):
         return philox.bits(key, int(np.prod(self.shape)), self.dtype.itemsize).reshape(self.shape)
 
 
+def random_float(dtype: np.dtype) -> np.dtype:
+    """Return a dtype of random floats. DTypeError for another one."""
+    if dtype not in (np.float32, np.float64):
+        raise DTypeError(f"dtype={dtype} is not supported for random floats; use float32 or float64")
+    return dtype
+
+
 class Uniform(RandomOp):
     """Uniform floats in [0, 1): multiples of 2**-24 (float32) or 2**-53 (float64)."""
 
@@ -68,9 +75,7 @@ class Uniform(RandomOp):
 
     @property
     def result_dtype(self) -> np.dtype:
-        if self.dtype.kind != "f":
-            raise DTypeError(f"dtype={self.dtype} is not supported for random floats; use float32 or float64")
-        return self.dtype
+        return random_float(self.dtype)
 
     def meaning(self, key):
         return philox.uniform(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)

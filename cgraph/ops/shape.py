@@ -281,7 +281,8 @@ def transpose(x: Any, *axes: Any) -> Node:
     """Permute the axes; reverse them by default."""
     x = as_node(x)
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-    order = tuple(axis_of(a, x.ndim) for a in order) if order else tuple(reversed(range(x.ndim)))
+    is_open = order is None or not axes
+    order = tuple(reversed(range(x.ndim))) if is_open else tuple(axis_of(a, x.ndim) for a in order)
     return x if order == tuple(range(x.ndim)) else apply(Transpose(order), x)
 
 

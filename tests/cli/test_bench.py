@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import cgraph as cg
 from cgraph.cli import bench, main
 from cgraph.cli.model import CliModel
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, UnavailableError
 from cgraph.formats.onnx import save
 from tests.support.emulated import PairsEngine
 from tests.support.tolerance import near
@@ -190,3 +192,55 @@ def test_a_model_is_timed_beside_onnxruntime_on_the_same_inputs(folder, capsys):
     assert facts["largest_difference"] < 1e-5 and facts["threads"] == 1 and facts["model"] == "net.onnx"
     assert facts["plan_nbytes"] >= facts["lower_bound_nbytes"] > 0
     assert {name: t["runs"] for name, t in facts["seconds"].items()} == {"cgraph": 2, "onnxruntime": 2}
+
+
+class Notes(SimpleNamespace):
+    """Attributes that a test or a caller sets."""
+
+
+def test_another_engine_has_the_threads_of_the_run_and_the_settings_of_its_row(monkeypatch):
+    sessions, compiled, output = [], [], SimpleNamespace(data=np.ones(2))
+    request = SimpleNamespace(infer=lambda values, **shares: None, get_output_tensor=lambda i: output)
+
+    def session(path, options, providers):
+        sessions.append((path, vars(options), providers))
+        return SimpleNamespace(run=lambda names, values: [names, values])
+
+    def compile_model(model, device, settings):
+        compiled.append((model, device, settings))
+        return SimpleNamespace(create_infer_request=lambda: request, outputs=[0, 1])
+
+    core = SimpleNamespace(read_model=lambda path: f"read {path}", compile_model=compile_model)
+    monkeypatch.setitem(sys.modules, "onnxruntime", SimpleNamespace(SessionOptions=Notes, InferenceSession=session))
+    monkeypatch.setitem(sys.modules, "openvino", SimpleNamespace(Core=lambda: core))
+    values = {"x": np.zeros(2)}
+    (theirs,) = bench.PEERS["onnxruntime"]("m.onnx", values, 5).values()
+    assert theirs() == [None, values]
+    threads = {"intra_op_num_threads": 5, "inter_op_num_threads": 1, "log_severity_level": 3}
+    assert sessions == [("m.onnx", threads, ["CPUExecutionProvider"])]
+    runs = bench.PEERS["openvino"]("m.onnx", values, 6)
+    assert list(runs) == ["openvino", "openvino as it comes"]
+    settings = {"INFERENCE_NUM_THREADS": 6, "PERFORMANCE_HINT": "LATENCY"}
+    assert compiled == [
+        ("read m.onnx", "CPU", settings | {"INFERENCE_PRECISION_HINT": "f32"}), ("read m.onnx", "CPU", settings),
+    ]  # fmt: skip
+    assert [x is output.data for x in runs["openvino"]()] == [True, True]
+
+
+@pytest.mark.parametrize("engine", bench.PEERS)
+def test_an_engine_that_is_not_installed_is_named_with_its_package(engine, monkeypatch):
+    monkeypatch.setitem(sys.modules, engine, None)
+    with pytest.raises(UnavailableError) as error:
+        bench.PEERS[engine]("m.onnx", {}, 1)
+    assert str(error.value) == f"{engine} is not installed: pip install {engine}"
+
+
+def test_runs_with_samples_measure_a_tolerance_and_the_others_run_on_drawn_inputs(folder, monkeypatch, capsys):
+    monkeypatch.setattr(CpuEngine, "kernel_target", PairsEngine.kernel_target)
+    x = cg.Var((4, 8), name="x")
+    save("net.onnx", x @ np.random.default_rng(0).standard_normal((8, 8)).astype("f4"), [x])
+    np.save("s.npy", np.zeros((8, 8), "f4"))
+    assert main(["bench", "net.onnx", "--runs", "1", "--precision", "1e-6", "--samples", "s.npy", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [layer[1] for layer in facts["precision"]["layers"]] == ["bf16"]  # the product of zeros is exact
+    assert facts["comparisons"]["cgraph bf16"]["largest_difference"] > 1e-4

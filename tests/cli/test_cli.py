@@ -68,9 +68,10 @@ def test_an_error_is_one_visible_line_and_status_2(error, line, capsys):
     assert capsys.readouterr() == ("", line)
 
 
-def test_with_traceback_an_error_is_raised(capsys):
-    with pytest.raises(GraphError):
-        status_of(raising(GraphError("x"), traceback=True))
+@pytest.mark.parametrize("error", [GraphError("x"), FormatError("x"), FileNotFoundError(2, "none", "x"), OSError("x")])
+def test_with_traceback_an_error_is_raised(error, capsys):
+    with pytest.raises(type(error)):
+        status_of(raising(error, traceback=True))
     assert capsys.readouterr().err == ""
 
 

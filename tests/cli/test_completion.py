@@ -3,10 +3,12 @@
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from cgraph.cli import COMMANDS, main
+from cgraph.cli.completion import SHELLS
 
 pytest.importorskip("shtab", reason="shtab is not installed")
 
@@ -26,6 +28,14 @@ def test_bash_completes_commands_and_options(capsys, tmp_path):
 
     assert completed("cgraph", "''") >= {*COMMANDS}
     assert completed("cgraph", "plan", "model.onnx", "--bud") == {"--budget"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_is_of_the_shell_that_is_named(shell, capsys, monkeypatch):
+    written = SimpleNamespace(complete=lambda parser, shell: f"{parser.prog} for {shell}")
+    monkeypatch.setitem(sys.modules, "shtab", written)
+    assert main(["completion", shell]) == 0
+    assert capsys.readouterr().out == f"cgraph for {shell}\n"
 
 
 def test_without_the_library_it_says_what_to_install(capsys, monkeypatch):

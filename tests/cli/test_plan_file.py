@@ -1,3 +1,4 @@
+import argparse
 import json
 import xml.etree.ElementTree as xml
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import main, plan_file
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError
 from cgraph.memory.strategies import STRATEGIES
@@ -191,3 +192,45 @@ def test_the_json_of_a_model_has_its_schedule_its_vars_and_its_constants(tmp_pat
         earlier = numbers[: x["step"]] + numbers[len(plan["steps"]) :]
         assert x["reads"] and set(x["reads"]) <= set(earlier)
         assert x["line"].startswith("test_plan_file.py:") and x["op"] and x["value"]
+
+
+LONG = "a strategy that is no function, in more than sixty letters in all"
+
+
+def test_a_reference_that_is_no_function_is_refused_in_a_few_letters(capsys):
+    assert main(["plan", "tests.cli.test_plan_file:chain", "--strategy", "tests.cli.test_plan_file:LONG"]) == 2
+    assert capsys.readouterr().err == (
+        f"cgraph: tests.cli.test_plan_file:LONG is {LONG!r:.60}, not a function of a Problem. Name a memory strategy\n"
+    )
+
+
+def difference():
+    """Two Vars and two constants, in an order that matters, and a view."""
+    x, y = cg.Var((2, 3), name="x"), cg.Var((3,), name="y")
+    turned = cg.transpose(cg.cumsum(x - y, 0) - np.full((2, 3), 5, "f4"))
+    return cg.compile(turned @ np.arange(8, dtype="f4").reshape(2, 4), [x, y], passes=False)
+
+
+def test_the_steps_of_a_plan_read_their_operands_in_order_and_leaves_have_their_numbers(tmp_path):
+    path = tmp_path / "plan.json"
+    model = "tests.cli.test_plan_file:difference"
+    assert main(["plan", model, "--strategy", "auto", "--save", str(path)]) == 0
+    plan, layout = json.loads(path.read_text()), difference().compiled.layout
+    assert [x["name"] for x in plan["vars"]] == ["x", "y"] and [x["nbytes"] for x in plan["vars"]] == [24, 12]
+    assert [(x["value"], x["nbytes"]) for x in plan["constants"]] == [("float32[2,3]", 24), ("float32[2,4]", 32)]
+    steps = [(x["op"], x["value"], x["reads"]) for x in plan["steps"]]
+    assert steps == [
+        ("subtract", "float32[2,3]", ["var 0", "var 1"]), ("cumsum", "float32[2,3]", ["step 0"]),
+        ("subtract", "float32[2,3]", ["step 1", "constant 0"]), ("matmul", "float32[3,4]", ["step 2", "constant 1"]),
+    ]  # fmt: skip
+    assert [x["name"] for x in plan["steps"]] == [node.label for node in layout.steps]
+
+
+def test_a_strategy_that_is_not_there_is_refused_with_all_that_are(monkeypatch):
+    monkeypatch.setattr(plan_file, "entry_points_by_name", lambda: {"theirs": None, "others": None})
+    for name in ("theirs", "auto", "one_each", "module:function"):
+        assert plan_file.strategy_name(name) == name
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        plan_file.strategy_name("ours")
+    names = ", ".join((*plan_file.CHOICES, "theirs", "others"))
+    assert str(error.value) == f"there is no strategy 'ours'. Use one of {names}, or module:function"

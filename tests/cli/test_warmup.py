@@ -12,6 +12,7 @@ from cgraph.cli import main, warmup
 from cgraph.cli.warmup import COMMON, convolution, filters, models, of_one, of_two, progress, unary
 from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from tests.support.tolerance import assert_near
 
@@ -86,3 +87,17 @@ def test_without_rich_each_graph_is_a_line(monkeypatch, capsys):
         begin("a")
         begin("b\x1b")
     assert capsys.readouterr().out == "   1 of 12  a\n   2 of 12  b?\n"
+
+
+@pytest.mark.parametrize("name", [name for name in COMMON if re.search(r"\dx\d", name)])
+def test_common_convolutions_have_what_their_names_say(name, monkeypatch):
+    monkeypatch.setattr(warmup, "compile", lambda y, inputs: (y, inputs))
+    y, (x,) = COMMON[name]()
+    convs = [node for node in post_order([y]) if node.op.name == "conv2d"]
+    (conv,) = convs
+    size = int(re.search(r"(\d)x\1", name)[1])
+    groups = x.shape[1] if "depthwise" in name else 1
+    stride = 2 if "stride 2" in name or "of a picture" in name else 1
+    assert conv.operands[1].shape == (conv.shape[1], x.shape[1] // groups, size, size)
+    assert conv.shape[2:] == (28 // stride, 28 // stride) and y.op.name == "relu"
+    assert (x.shape[1] == 3) == ("of a picture" in name)

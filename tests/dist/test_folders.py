@@ -108,3 +108,13 @@ def test_one_thread_opens_a_function_and_after_a_failure_the_next_one_tries_agai
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(get, range(4))) == [one] * 4
     assert len(calls) == 2
+
+
+def test_of_many_functions_those_that_were_used_last_stay_for_each_number_of_threads(one, monkeypatch):
+    monkeypatch.setattr(folders, "MOST_KEPT", 3)
+    opened, loaded = folders.Opened(), []
+    made = {name: folders.ship(lambda name=name: loaded.append(name) or one) for name in "abcd"}
+    for name, threads in [("a", 1), ("b", 1), ("c", 1), ("a", 1), ("d", 1), ("a", 1), ("c", 1), ("b", 1)]:
+        assert opened.get(made[name], threads) is one
+    assert "".join(loaded) == "abcdb"  # b was used longest ago when d came
+    assert opened.get(made["c"], 1) is opened.get(made["c"], 2) is one and "".join(loaded) == "abcdbc"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import ArgumentError, GraphError
+from cgraph.errors import ArgumentError, DTypeError, GraphError
 from cgraph.numpy import random
-from cgraph.numpy.random import MOST, common_shape, default_rng
+from cgraph.numpy.random import MOST, RandomStream, common_shape, default_rng
 from tests.support.tolerance import all_near, assert_near
 
 
@@ -150,3 +150,13 @@ def test_numpys_global_generator_is_numpys_outside_of_a_traced_function():
         cg.jit(lambda x: x + random.rand())(np.zeros(3))
     with pytest.raises(AttributeError, match=r"use default_rng\(seed\)\.normal, or numpy.random.normal outside"):
         cg.jit(lambda x: x + random.normal())(np.zeros(3))
+
+
+@pytest.mark.parametrize("draw", ["random", "standard_normal"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "int32", "uint8", "bool", "complex64"])
+def test_a_dtype_of_no_random_floats_is_refused_inside_and_outside_and_draws_nothing(draw, dtype):
+    for rng in (default_rng(1), RandomStream(cg.Const(np.array([3, 4], "uint32")))):
+        key = rng.key
+        with pytest.raises(DTypeError, match="is not supported for random floats; use float32 or float64"):
+            getattr(rng, draw)(3, dtype)
+        assert rng.key is key

@@ -37,3 +37,11 @@ def test_vars_of_one_name_differ_in_neither_shape_nor_value():
     with pytest.raises(FormatError, match="v has other values at another size"):
         check_same(variable("v", 1), variable("v", 2))
     check_same(variable("v", 1), variable("v", 1))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "bool", "float64"])
+@pytest.mark.parametrize("value", [0, 1])
+def test_vars_of_one_name_and_other_dtypes_are_refused_even_if_their_bytes_are_equal(dtype, value):
+    other = cg.Var((2,), dtype, "v").assign(np.full(2, value, dtype))
+    with pytest.raises(FormatError, match=rf"v is {dtype}\[2\] at one size and float32\[2\] at another"):
+        check_same(variable("v", value), other)

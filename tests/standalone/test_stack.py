@@ -24,6 +24,10 @@ def function(name: str, *lines: str) -> str:
     ([".cfi_def_cfa_offset 32", ".cfi_def_cfa_offset 8"], 32),
     (["sub x9, sp, #32", "and sp, x9, #0xffffffffffffffc0"], 64),
     (["sub x9, sp, #32", "and sp, x9, #0xfffffffffffffff0"], 16),
+    (["andq $-64, %rsp", "andq $-32, %rsp"], 64),
+    (["andq $-32, %rsp", "andq $-64, %rsp"], 64),
+    ([".cfi_def_cfa_offset 16", ".cfi_def_cfa_offset 48", ".cfi_def_cfa_offset 16"], 48),
+    (["push {r4, lr}", "sub sp, #8", "push {r0-r3}"], 8 + 8 + 16 + 8),
     (["addi sp, sp, 48", "addq $8, %rsp", "subq $8, %rax"], 0),
 ])  # fmt: skip
 def test_a_frame_is_what_its_lines_state_or_add_up_to(lines, nbytes):

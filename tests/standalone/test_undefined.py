@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.standalone import undefined
 from cgraph.standalone.undefined import builtins_of, imported_functions, number_at
 from tests.support.exported import require, run_export
 
@@ -40,6 +41,19 @@ def test_names_are_read_from_every_format(target, tmp_path):
     result = cg.export(cg.sin(x), x, tmp_path / "m", target=target, check=False)
     assert "sin" in result.externals and not builtins_of(result.externals)
     assert not any(name.startswith("m_") for name in result.externals), "its own names are not from outside"
+
+
+READERS = {
+    b"\x7fELF": "elf_names", b"\0asm": "wasm_names", b"\xcf\xfa\xed\xfe": "macho_names", b"\x64\x86\0\0": "coff_names",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("magic", READERS)
+def test_names_are_sorted_once_each_and_without_those_of_the_linker_itself(magic, monkeypatch):
+    for name in READERS.values():
+        names = ["sin", "_GLOBAL_OFFSET_TABLE_", "cos", "sin"] if name == READERS[magic] else ["of another format"]
+        monkeypatch.setattr(undefined, name, lambda raw, names=names: iter(names))
+    assert undefined.undefined_names(magic + bytes(8)) == ("cos", "sin")
 
 
 def test_builtins_are_arithmetic_and_no_other_names():

@@ -79,6 +79,16 @@ def test_a_trace_shows_each_pass_that_changes_the_graph_and_ends_as_all_passes_d
     assert cg.text(y, passes=heads[0]) in trace
 
 
+def test_the_text_after_a_pass_is_that_of_the_graph_after_it_and_all_before_it():
+    _, y = script()
+    nodes, texts = (y,), []
+    for rewrite in PASSES:
+        nodes = tuple(rewrite(nodes))
+        texts.append(cg.text(nodes))
+        assert cg.text(y, passes=rewrite.__name__) == texts[-1], rewrite.__name__
+    assert len({*texts}) > 1 and cg.text(y, passes="all") == texts[-1]
+
+
 def test_a_function_is_shown_as_it_runs_with_its_update_edges():
     x, y = script()
     w = cg.Var((4, 64), name="w").assign(np.zeros((4, 64), "f4"))

@@ -8,8 +8,10 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import GraphError
-from cgraph.view.page import page_html
+from cgraph.record import replace
+from cgraph.view.page import page_html, seconds_of
 from cgraph.view.planned import memory_of
+from cgraph.view.report import report
 from tests.support.planned import planned
 
 HOSTILE = "</script><script>window.attacked=1</script><img src=x onerror='window.attacked=1'>&lt;\"'\u202e"
@@ -117,3 +119,19 @@ def test_a_function_has_a_page_unless_it_has_no_plan():
     assert "<title>x</title>" in page_html(cg.compile([x], [x]))
     with pytest.raises(GraphError, match="no memory plan"):
         page_html(cg.compile(np.sin(x), [x], engine="reference"))
+
+
+def test_times_are_those_of_the_same_steps_in_the_same_order_all_measured():
+    compiled = example()
+    plain = report(compiled)
+    steps = [replace(row, seconds=i / 8) for i, row in enumerate(plain.steps)]
+    assert len({row.op for row in steps}) > 1
+    assert seconds_of(compiled, replace(plain, steps=tuple(steps))) == [row.seconds for row in steps]
+    assert seconds_of(compiled, None) == []
+    wrong = [
+        steps[::-1], steps[:-1], [*steps, steps[-1]], [*steps[:-1], replace(steps[-1], op="another")],
+        [replace(steps[0], op="another"), *steps[1:]], [*steps[:-1], replace(steps[-1], seconds=None)], plain.steps,
+    ]  # fmt: skip
+    for others in wrong:
+        with pytest.raises(GraphError, match="times must be a timed report of the Function that the page shows"):
+            seconds_of(compiled, replace(plain, steps=tuple(others)))

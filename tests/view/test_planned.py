@@ -5,6 +5,10 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import GraphError
+from cgraph.ir.graph import apply
+from cgraph.memory.layout import owner_of
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.shape import Full
 from cgraph.view.boxes import VALUE, WORKSPACE
 from cgraph.view.page import page_html
 from cgraph.view.planned import compiled_of, function_svg, memory_of, views_by_owner
@@ -71,6 +75,16 @@ def test_views_belong_to_the_node_whose_bytes_they_show():
     assert box.views[0] == f"turned (transpose) float32[4,8] at {place}"
     (last,) = [box for box in memory_of(compiled).boxes if box.name.endswith("sort")]
     assert last.views == ()
+
+
+def test_no_node_is_a_view_of_itself_and_each_other_view_has_one_owner():
+    _, _, _, z = graph()
+    compiled = planned(z + apply(Full((32,), np.dtype("float32"), 2.0)) * cg.Const(np.arange(32, dtype="f4"))[::-1])
+    views, layout = views_by_owner(compiled), compiled.layout
+    assert any(isinstance(node.op, Full | ConstOp) for node in layout.views)
+    pairs = [(owner, node) for owner, nodes in views.items() for node in nodes]
+    assert all(owner is not node and owner_of(layout.views[node]) is owner for owner, node in pairs)
+    assert len(pairs) == sum(owner_of(view) is not node for node, view in layout.views.items()) > 0
 
 
 def test_operands_of_several_values_are_reserved_from_the_first_step_to_the_last():
