@@ -1,4 +1,4 @@
-"""Rows of `tests/ops/cases.py` with one length replaced: by 0, by 1, and by a longer one than any vector."""
+"""Rows of `tests/ops/cases.py` with one length replaced: by 0, by 1, and by a longer one."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,8 @@ from tests.ops.test_cases import Drawn
 from tests.support.ops import values_of
 from tests.support.tolerance import assert_close
 
-LENGTHS = (0, 1, 19)
+LENGTHS = (0, 1)
+LONG, LONG_OF_IMAGES = 19, 5  # beside them
 LIST = Path(__file__).with_name("lengths.txt")
 
 
@@ -29,11 +30,12 @@ def variants(case: Case) -> Iterator[tuple[str, Case, bool]]:
 
     Kernels run with one of the new lengths in place of each length, so that each row meets several of them.
     """
+    lengths = (*LENGTHS, LONG_OF_IMAGES if any(len(draw.shape) > 3 for draw in case.draws) else LONG)
     for i, old in enumerate(sorted({n for draw in case.draws for n in draw.shape})):
-        for j, new in enumerate(LENGTHS):
+        for j, new in enumerate(lengths):
             draws = [replace(d, shape=tuple(new if n == old else n for n in d.shape)) for d in case.draws]
             if new != old:
-                yield f"{old}>{new}", replace(case, draws=tuple(draws)), j == (i + CASES.index(case)) % len(LENGTHS)
+                yield f"{old}>{new}", replace(case, draws=tuple(draws)), j == (i + CASES.index(case)) % len(lengths)
 
 
 def refused(case: Case) -> list[str]:
