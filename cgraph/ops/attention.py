@@ -234,7 +234,7 @@ class Leading(Record):
         heads, groups = q.shape[:-2][-1:], max(shapes[1][-1:], shapes[2][-1:])
         is_shared = bool(heads and groups) and heads[0] > groups[0]
         if is_shared:
-            if heads[0] % groups[0]:
+            if not groups[0] or heads[0] % groups[0]:
                 raise ShapeError(
                     f"{heads[0]} heads of queries are not a multiple of {groups[0]} of keys; repeat keys and values"
                 )

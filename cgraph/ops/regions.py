@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import DTypeError, ShapeError
+from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.row_rule import RowRule
 from cgraph.ir.spec import Spec
@@ -70,6 +70,8 @@ class RoiAlign(Op):
         return Spec((boxes.shape[0], first.shape[1], *self.shape), boxes.dtype)
 
     def meaning(self, boxes, batch, level, *levels):
+        check_numbers("batch", batch, len(levels[0]))
+        check_numbers("level", level, len(levels))
         out = np.zeros((len(boxes), levels[0].shape[1], *self.shape), boxes.dtype)
         for i, box in enumerate(boxes):
             x = levels[level[i]][batch[i]]
@@ -101,6 +103,8 @@ class RoiAlign(Op):
 class RoiAlignGrad(Op):
     """The gradient of `RoiAlign` for the images of one size: each pixel sums the cells that read it.
 
+    A box of an image that is not there adds to none.
+
     Operands
         boxes, batch, level: those of `RoiAlign`
         g: the gradient of its result ``[k, c, p, q]``
@@ -121,7 +125,7 @@ class RoiAlignGrad(Op):
     def meaning(self, boxes, batch, level, g):
         n, h, w = self.images
         out = np.zeros((n, g.shape[1], h, w), g.dtype)
-        for i in np.flatnonzero(level == self.which):
+        for i in np.flatnonzero((level == self.which) & (batch >= 0) & (batch < n)):
             rows, columns = matrices(self.grid, boxes[i], self.grid.scales[self.which], g.shape[2:], (h, w))
             out[batch[i]] += weighted_sums(columns.T, weighted_sums(rows.T, g[i], 1), 2)
         return out
@@ -149,6 +153,13 @@ def check_boxes(grid: SampleGrid, boxes: Spec, batch: Spec, level: Spec) -> None
         raise DTypeError(f"boxes {boxes}, batch {batch} and level {level}; pass float boxes, int64 batch and level")
     if grid.kind not in KINDS or grid.samples < 1 or (grid.kind == "corners" and grid.samples != 1):
         raise ShapeError(f"{grid} is not valid; use a grid of {', '.join(KINDS)}, the last with samples=1")
+
+
+def check_numbers(name: str, numbers: np.ndarray, count: int) -> None:
+    """Raise PositionError unless all numbers are in ``0 .. count - 1``."""
+    outside = numbers[(numbers < 0) | (numbers >= count)]
+    if outside.size:
+        raise PositionError(f"{name} has {outside[0]}, which is not in 0 .. {count - 1}; pass numbers from 0")
 
 
 def matrices(

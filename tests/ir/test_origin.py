@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import cgraph as cg
-from cgraph.ir.origin import ORIGIN, Origin, keeps_origin, named, origin_at, user_line, variable_at
+from cgraph.ir.origin import MOST_LETTERS, ORIGIN, Origin, keeps_origin, named, origin_at, user_line, variable_at
 
 
 def here() -> tuple[str, int]:
@@ -28,6 +28,13 @@ def test_the_line_of_a_file_holds_inside_its_block_alone():
             assert user_line() == ("net.onnx", 4, "conv")
         assert user_line() == ("net.onnx", 3, "")
     assert user_line()[0] != "net.onnx"
+
+
+@pytest.mark.parametrize("letters", [MOST_LETTERS - 1, MOST_LETTERS, MOST_LETTERS + 1, 10 * MOST_LETTERS])
+def test_a_name_of_a_file_is_cut_at_the_most_letters(letters):
+    name = ("abc" * letters)[:letters]
+    with origin_at("net.onnx", 3, name):
+        assert user_line().name == name[:MOST_LETTERS] == cg.exp(cg.Var((2,))).origin.name
 
 
 def test_a_failure_inside_the_block_ends_it():

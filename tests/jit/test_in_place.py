@@ -1,5 +1,7 @@
 """NumPy's functions that change an array, on traced arrays and their views: the same elements, or a refusal."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,21 @@ def test_a_program_gives_what_numpy_gives(program):
 def test_what_does_not_fit_is_refused(f, error, words):
     with pytest.raises(error, match=words):
         cg.jit(f)(A)
+
+
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+def test_values_are_copied_with_the_castings_of_numpy(casting):
+    kinds = ("bool", "int8", "int64", "float32", "float64", "complex64")
+    for kind, other in itertools.product(kinds, repeat=2):
+        x, y = np.zeros(3, kind), np.array([0, 1, 2]).astype(other)
+        function = cg.jit(lambda x, y: (np.copyto(x, y, casting=casting), x)[1])
+        if not np.can_cast(other, kind, casting):
+            with pytest.raises(DTypeError, match=casting):
+                function(x, y)
+        elif (kind[0], other[0]) not in (("b", "c"), ("i", "c"), ("f", "c")):  # NumPy warns of lost imaginary parts
+            got = function(x, y)
+            assert got.dtype == kind
+            np.testing.assert_array_equal(got, y.astype(kind))
 
 
 def test_gradients_and_batches_of_changes():

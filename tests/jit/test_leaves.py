@@ -23,11 +23,26 @@ class Shared:
         return self.array.__dlpack_device__()
 
 
+class Convertible:
+    """An object that NumPy converts, of a library without DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return self.array
+
+
 def test_arrays_numbers_and_nodes_pass_as_they_are():
     for x in (np.ones(2), np.float32(1), cg.Var((2,)), True, 1, 1.5, 1j):
         assert argument(x, "x") is x
     array = np.arange(3.0)
-    assert argument(Shared(array), "x").tolist() == [0, 1, 2]
+    for kind in (Shared, Convertible):
+        assert argument(kind(array), "x").tolist() == [0, 1, 2] and cg.jit(lambda x: 2 * x)(kind(array)).tolist() == [
+            0,
+            2,
+            4,
+        ]
     assert {np.ndarray, bool, int, float, complex, np.float32, np.int8} <= READY and cg.Var not in READY
 
 
@@ -39,6 +54,7 @@ def test_what_cannot_be_an_array_is_a_setting(x):
 
 @pytest.mark.parametrize("x, message", [
     (np.ma.masked_array([1.0]), r"p\[0\] is a masked array; pass x.filled\(value\) and the mask"),
+    (np.random.RandomState(0), r"p\[0\] is a stream of NumPy's numbers; pass cg.numpy.random.default_rng"),
     (np.random.default_rng(0), r"p\[0\] is a stream of NumPy's numbers; pass cg.numpy.random.default_rng"),
     ({1, 2}, r"p\[0\] is \{1, 2\} of set, which is neither an array nor a tuple, list, dict"),
     (object(), "of object, which is neither an array"),

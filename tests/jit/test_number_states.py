@@ -12,6 +12,7 @@ from tests.support.tolerance import assert_near
 XS = np.array([1, 2, 3, 0, 2, 1], "f4")
 NUMBERS = (True, 0, 2, 0.5, 1j)
 Pair = namedtuple("Pair", "first second")
+Whole = namedtuple("Whole", "pair table rest")
 
 
 def scan(step, state, length):
@@ -78,6 +79,24 @@ def test_states_that_follow_one_another_settle_one_after_the_other(loop):
     assert_equal_with_dtype(got[0], want[0])
     assert_equal_with_dtype(got[1].second, want[1].second)
     assert_equal_with_dtype(got[2]["c"], want[2]["c"])
+
+
+@pytest.mark.parametrize("length", [3, 6])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_state_has_its_structure_in_every_round_and_after_the_loop(loop, length):
+    """Short loops are built round by round."""
+    kinds = []
+
+    def step(s, x):
+        kinds.append((type(s), *map(type, s)))
+        one, other, third = s
+        return Whole(Pair(one.second, one.first + x), {"b": other["a"], "a": other["b"] + 1}, (third[0] * 1.5,))
+
+    state = Whole(Pair(0, 1), {"a": 2, "b": 0}, (1,))
+    got, want = cg.jit(loop(step, state, length))(XS), in_python(step, state, XS[:length])
+    assert set(kinds) == {(Whole, Pair, dict, tuple)} == {(type(got), *map(type, got))}
+    for a, b in zip((*got[0], *got[1].values(), *got[2]), (*want[0], *(want[1][k] for k in got[1]), *want[2])):
+        assert_equal_with_dtype(a, b)
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -101,3 +101,18 @@ def test_random_streams_advance_through_a_transformation(function, meaning):
         assert_near(call(x, stream), meaning(x, plain.normal(size=2)), "float64 formulas")
     twice = cg.jit(lambda x, stream: (function(x, stream), function(x, stream)))
     assert_near(twice(x, stream), [meaning(x, plain.normal(size=2)) for _ in range(2)], "float64 formulas")
+
+
+@pytest.mark.parametrize("transform", [cg.grad, cg.jacobian, cg.hessian], ids=lambda f: f.__name__)
+def test_each_of_several_streams_advances_also_by_name_and_in_a_tree(transform):
+    def f(x, one, *, more, last):
+        return ((one.normal(size=2) + more["a"].normal(size=2)) * last.normal(size=2) * x**2).sum()
+
+    streams, plain = ([cg.numpy.random.default_rng(seed) for seed in (1, 2, 3)] for _ in range(2))
+    function = transform(f)
+    x = np.array([1.0, 3.0])
+    for call in (function, function, cg.jit(lambda *args, **named: function(*args, **named))):
+        one, other, last = (stream.normal(size=2) for stream in plain)
+        slope = 2 * (one + other) * last
+        want = np.diag(slope) if transform is cg.hessian else slope * x
+        assert_near(call(x, streams[0], more={"a": streams[1]}, last=streams[2]), want, "float64 formulas")

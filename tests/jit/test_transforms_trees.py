@@ -2,7 +2,7 @@
 
 import collections
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,40 @@ def test_a_tree_goes_through_a_compiled_function(seed):
     tree = [np.ones(2), draw(np.random.default_rng(seed), 3)]
     got = cg.jit(lambda t: map_leaves(lambda x: 2 * x, t), engine="reference")(tree)
     assert same(got, map_leaves(lambda x: 2 * x, tree))
+
+
+@dataclass
+class Measured:
+    """It computes a field, and changes another."""
+
+    x: Any
+    size: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.x, self.size = self.x + 1, 7.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    x: Any
+    size: Any = field(default=2.0, repr=False, compare=False)
+
+
+@dataclass
+class Counted:
+    x: Any
+    step: InitVar[float]
+    size: Any = 0.0
+
+    def __post_init__(self, step: float) -> None:
+        self.size = self.size + step
+
+
+@pytest.mark.parametrize("tree", [Measured(1.0), Frozen(x=1.0), Counted(1.0, 2.0)], ids=lambda x: type(x).__name__)
+def test_a_dataclass_comes_back_with_each_field_and_is_not_constructed_again(tree):
+    want = {"x": 2 * tree.x, "size": 2 * tree.size}
+    for got in (map_leaves(lambda x: 2 * x, tree), cg.jit(lambda t: map_leaves(lambda x: 2 * x, t))(tree)):
+        assert type(got) is type(tree) and {name: float(getattr(got, name)) for name in want} == want
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Python numbers in traced functions: promotion by kind, comparison by value, arithmetic among themselves."""
 
+import itertools
 import operator
 
 import numpy as np
@@ -58,6 +59,19 @@ def test_a_number_promotes_by_its_kind_however_it_is_passed(f, number):
     for array in (np.array([1.5, -2, 4], "float32"), np.array([1, 2, 3], "int32")):
         want, got = np.asarray(f(array, number)), cg.jit(f)(array, number)
         assert got.dtype == want.dtype, array.dtype
+        assert_near(got, want, "float32 formulas")
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y, s: np.clip(x, y, s), lambda x, y, s: np.clip(x, s, y), lambda x, y, s: x.clip(max=s, min=y),
+    lambda x, y, s: np.select([x > 1, y > 1], [x, y], s), lambda x, y, s: np.select([x > 1, y > 1], [s, y], x),
+])  # fmt: skip
+@pytest.mark.parametrize("number", [2, 1.5])
+def test_a_number_beside_several_arrays_promotes_with_all_of_them(f, number):
+    arrays = [np.array([1, 2, 4], d) for d in ("uint8", "int32", "float32", "float64")]
+    for x, y in itertools.permutations(arrays, 2):
+        want, got = f(x, y, number), cg.jit(f, engine="reference")(x, y, number)
+        assert got.dtype == want.dtype, (x.dtype, y.dtype)
         assert_near(got, want, "float32 formulas")
 
 

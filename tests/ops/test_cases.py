@@ -13,7 +13,7 @@ from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.engine.reference import evaluate
 from cgraph.errors import PlanError
 from cgraph.ir.graph import OPS, Node, Op
-from cgraph.ir.spec import Bundle
+from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.target import target_named
@@ -206,6 +206,21 @@ def every_op(base: type = Op) -> Iterator[type]:
     for op in base.__subclasses__():
         yield op
         yield from every_op(op)
+
+
+NAMED = {"arange", "astype-complex", "astype-float", "cumprod", "digitize", "eye", "prod"}
+"""Rows that name a dtype, and one of integers beside bins of float64."""
+
+
+def test_rows_of_float32_compute_in_float32_throughout():
+    wide = (np.dtype("float64"), np.dtype("complex128"))
+    rows = [case for case in CASES if any(np.dtype(d.dtype) in wide for d in case.draws)]
+    nodes = [(str(case), x) for case in rows for x in post_order(Drawn(case.in_float32()).outputs)]
+    assert {row for row, x in nodes if any(spec.dtype in wide for spec in specs_of(x))} == NAMED
+
+
+def specs_of(node: Node) -> tuple[Spec, ...]:
+    return node.spec.specs if isinstance(node.spec, Bundle) else (node.spec,)
 
 
 def test_every_public_function_has_a_row():

@@ -213,3 +213,17 @@ def test_parts_stand_in_turn(shape):
     got = cg.as_parts(x).eval()
     want = np.stack([x.real, x.imag], -1)
     np.testing.assert_array_equal(got, want.reshape((*shape[:-1], 2 * shape[-1]) if shape else (2,)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("name", ["real", "imag", "conjugate", "isreal", "iscomplex"])
+def test_parts_of_numbers_that_are_not_finite_are_numpys(name, dtype):
+    numbers = np.array([0, -0.0, 1, np.inf, -np.inf, np.nan])
+    x = (numbers if dtype[0] in "fc" else numbers[:3]).astype(dtype)
+    if dtype[0] == "c":
+        x.imag = numbers[::-1]
+    want = getattr(np, name)(x)
+    for engine in ("reference", "cpu"):
+        got = cg.compile(getattr(np, name)(cg.Const(x)), engine=engine)()
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)

@@ -25,6 +25,7 @@ from cgraph.ops.physical.conv_layer import (
     transposed_of,
     window_of,
 )
+from cgraph.ops.physical.frames import Depth, FramesConv
 
 TARGET = host_target()
 MOVES = (2, 3), (1, 2, 3, 0), (2, 1)  # stride, pad (top, left, bottom, right), dilation
@@ -33,6 +34,17 @@ MOVES = (2, 3), (1, 2, 3, 0), (2, 1)  # stride, pad (top, left, bottom, right), 
 def layer(c=8, k=6, groups=1, dtype="float32"):
     x, f = cg.Var((2, c, 11, 13), dtype), cg.Var((k, c // groups, 3, 4), dtype)
     return apply(ConvEpilogue(Conv2d(*MOVES, groups)), x, f)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("c", [1, 3, 8, 16, 17, 32, 33])
+def test_frames_that_are_convolved_together_have_whole_blocks_of_channels_each(c, dtype):
+    """Plain ones lie behind one another without any unused channel."""
+    conv = FramesConv((2, 3), (1, 2, 3, 0), (2, 1), 1, Depth(2, 3, 2))
+    node = apply(ConvEpilogue(conv), cg.Var((10, c, 11, 13), dtype), cg.Var((6, c, 3, 3, 4), dtype))
+    block = TARGET.channels_of("f4" if dtype == "float32" else "f8")
+    assert layer_of(node, TARGET).c == 3 * -(-c // block) * block and layer_of(node, TARGET, True).c == 3 * c
+    assert (layer_of(node, TARGET).k, window_of(node)) == (6, layer_of(layer(dtype=dtype), TARGET).window)
 
 
 def transposed(more=(0, 0)):

@@ -163,6 +163,34 @@ def test_a_compiled_kernel_without_a_gradient_says_so():
         cg.gradient(cg.sum(sums(x)), x)
 
 
+def cube(x, factor):
+    return factor * x**3 if x < 9 else x
+
+
+def cubes(task, out, x, factor):
+    out[task] = factor[task] * x[task] ** 3
+
+
+def cube_gradient(g, y, x, factor):
+    return 3 * g * y / x, g * y / factor
+
+
+@pytest.mark.parametrize("each", [
+    cg.kernel(cube, grad=cube_gradient),
+    cg.kernel(cubes, grad=cube_gradient, out=lambda x, _: x, tasks=lambda x, _: x.shape[0]),
+], ids=["numbers", "arrays"])  # fmt: skip
+def test_gradients_that_read_the_result_have_gradients_for_each_operand(each):
+    x, factor = (cg.Var((3,), "float64", name) for name in ("x", "factor"))
+    first = [cg.gradient(cg.sum(each(x, factor)), v) for v in (x, factor)]
+    second = [cg.gradient(cg.sum(y), v) for y in first for v in (x, factor)]
+    third = cg.gradient(cg.sum(second[0]), x)
+    a, b = np.array([1.0, 2, -3]), np.array([2.0, 3, 5])
+    got = cg.compile([*first, *second, third], [x, factor])(a, b)
+    want = [3 * b * a**2, a**3, 6 * b * a, 3 * a**2, 3 * a**2, 0 * a, 6 * b]
+    for one, other in zip(got, want, strict=True):
+        assert_near(one, other, "float64 formulas")
+
+
 def test_a_gradient_that_does_not_fit_is_refused():
     x = cg.Var((3, 4), name="x")
     for wrong in (lambda g, y, x, limit: g, lambda g, y, x, limit: (cg.sum(g), None)):

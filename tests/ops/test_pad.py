@@ -49,7 +49,7 @@ def test_widths_that_do_not_fit_are_refused():
         cg.pad(x, 1, "wrap")
     with pytest.raises(ShapeError, match=r"does not fit x float32\[2,3\]; pass a number, a pair, or a pair for each"):
         cg.pad(x, (1, 2, 3))
-    for widths in (-1, 1.5, ((0, 0), (0, -1))):
+    for widths in (-1, 1.5, True, ((False, True), (True, True)), ((0, 0), (0, -1))):
         with pytest.raises((ShapeError, ArgumentError), match="is not valid; pass integers >= 0"):
             cg.pad(x, widths)
     for widths in (((1, 1),), ((0, 0), (0, -1))):

@@ -126,6 +126,8 @@ def test_depthwise_convolutions(c):
         assert op.name == "depthwise" and op.work(TARGET).nbytes == 0
         ones = pack_wide_depthwise(shape, filters, np.ones(c, "f4"))
         np.testing.assert_array_equal(pack_wide_depthwise(shape, filters, None), ones)
+        scaled = pack_wide_depthwise(shape, filters * scale.reshape(c, 1, 1, 1), None)
+        np.testing.assert_array_equal(xs[1], scaled)
 
 
 def test_images_are_rounded_from_blocks_and_from_planes():
