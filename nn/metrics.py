@@ -108,9 +108,10 @@ def classes_of(targets: Node, scores: Node) -> Node:
 def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric, ...]:
     """Return metrics and functions as metrics. InputError when two have the same name."""
     check_kind("metrics", metrics, Iterable, "a list of metrics, such as [nn.metrics.accuracy()]")
-    for x in metrics:
+    each = tuple(metrics)
+    for x in each:
         check_kind("one of metrics", x, Metric | Callable, "an nn.metrics.Metric or a function")
-    records = tuple(x if isinstance(x, Metric) else mean_of(x) for x in metrics)
+    records = tuple(x if isinstance(x, Metric) else mean_of(x) for x in each)
     names = [x.name for x in records]
     if len({*names}) != len(names):
         raise InputError(
