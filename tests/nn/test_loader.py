@@ -105,3 +105,20 @@ def test_between_yields_the_steps_from_the_first_to_the_one_before_the_last():
     for first, stop in ((0, 5), (3, 4), (2, 2)):
         steps = [x[0].tolist() for x in data.between(first, stop)]
         assert steps == [data.at(i)[0].tolist() for i in range(first, stop)]
+
+
+@pytest.mark.parametrize("pixels", [0, 1, 2])
+def test_a_random_shift_goes_as_far_down_as_across_and_all_ways_alike(pixels):
+    """Of pictures with different numbers of rows and columns, and several channels."""
+    images = np.random.default_rng(1).random((400, 2, 4, 6)).astype("f4")
+    moved, labels = random_shift(pixels)((images, np.arange(400)), np.random.default_rng(0))
+    wide = np.pad(images, [(0, 0), (0, 0), (pixels, pixels), (pixels, pixels)])
+    shifts = [
+        (r, s)
+        for image, whole in zip(moved, wide)
+        for r in range(2 * pixels + 1)
+        for s in range(2 * pixels + 1)
+        if np.array_equal(image, whole[:, r : r + 4, s : s + 6])
+    ]
+    assert len(shifts) == 400 and len(set(shifts)) == (2 * pixels + 1) ** 2
+    assert moved.dtype == np.float32 and labels.tolist() == list(range(400))
