@@ -125,3 +125,51 @@ def test_the_bar_shows_numbers_and_no_matrices():
     bar = PlainBar(0, 2, stream)
     bar.show(2, 0.5, 0.1, nn.metrics.figures_text({"accuracy": np.array(0.75), "confusion": draw(2, 2)}))
     assert "accuracy 0.7500" in stream.getvalue() and "confusion" not in stream.getvalue()
+
+
+KINDS = [
+    nn.metrics.accuracy,
+    lambda: nn.metrics.top_k(2),
+    lambda: nn.metrics.confusion(3),
+    lambda: nn.metrics.mean_iou(3),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["accuracy", "top_k", "confusion", "mean_iou"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_classes_of_any_integer_dtype_give_the_same_figure_as_scores(kind, dtype):
+    scores, classes = draw(6, 3), np.array([0, 2, 1, 1, 0, 2])
+    (want,) = figures([kind()], [(scores, np.eye(3, dtype="f4")[classes])]).values()
+    (got,) = figures([kind()], [(scores, classes.astype(dtype))]).values()
+    np.testing.assert_array_equal(got, want)
+
+
+def test_metrics_come_from_any_iterable_and_keep_its_order():
+    functions = [nn.metrics.top_k(k) for k in (3, 1, 2)]
+    for many in (functions, tuple(functions), iter(functions), (x for x in functions), dict.fromkeys(functions)):
+        assert [x.name for x in metrics_of(many)] == ["top_3", "top_1", "top_2"]
+
+
+def test_equal_names_are_refused_with_all_names():
+    def accuracy(scores, wanted):
+        return cg.sum(scores)
+
+    with pytest.raises(InputError, match="metrics are called top_2, accuracy, accuracy. Give each"):
+        metrics_of([nn.metrics.top_k(2), nn.metrics.accuracy(), accuracy])
+
+
+def test_a_tally_adds_up_each_metric_until_it_is_cleared():
+    tally = Tally(metrics_of([nn.metrics.accuracy(), nn.metrics.confusion(2)]))
+    assert tally.figures() == {}
+    for _ in range(2):
+        for right in (1.0, 2.0):
+            tally.add([np.array([right, 4.0]), np.full((2, 2), right)])
+        assert tally.figures()["accuracy"] == 3 / 8 and (tally.figures()["confusion"] == 3).all()
+        tally.clear()
+        assert tally.figures() == {}
+
+
+def test_a_mean_of_intersections_leaves_out_classes_that_are_neither():
+    """Class 1 is predicted and never a target: 0; class 2 is neither."""
+    counts = np.array([[3.0, 1, 0], [0, 0, 0], [0, 0, 0]])
+    assert nn.metrics.mean_iou(3).figure(counts) == (3 / 4 + 0) / 2
