@@ -121,18 +121,17 @@ def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric,
 
 
 def mean_of(function: Callable[..., Node]) -> Metric:
-    """Return the metric of the mean over samples of a function of a batch."""
+    """Return the metric of the mean over samples of a function of a batch; an object without a name has its class's."""
+    name = getattr(function, "__name__", type(function).__name__)
 
     def part(predicted: Node, *targets: Node) -> Node:
         number = function(predicted, *targets)
         if number.shape:
-            raise ShapeError(
-                f"{function.__name__} returns {number.spec}. Return one number, or pass an nn.metrics.Metric."
-            )
+            raise ShapeError(f"{name} returns {number.spec}. Return one number, or pass an nn.metrics.Metric.")
         n = predicted.shape[0]
         return cg.stack([cg.astype(number, "float64") * n, cg.Const(np.float64(n))])
 
-    return Metric(function.__name__, part)
+    return Metric(name, part)
 
 
 class Tally:

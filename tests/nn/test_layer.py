@@ -1,12 +1,14 @@
 """A model as a tree: paths, sharing, summary, and errors."""
 
 import io
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 import nn
+from cgraph.ir.origin import named
 from nn.progress import PlainBar, progress_bar, rich_bar, seconds_left
 from nn.summary import rows_of
 from tests.support.tolerance import assert_near, near
@@ -196,3 +198,15 @@ def test_only_float64_is_narrowed_and_only_for_a_network_without_it(kinds, dtype
             return {kind: cg.Var((2,), kind) for kind in kinds}
 
     assert Kinds().input_dtype(np.dtype(dtype)) == np.dtype(want) == Kinds().input_dtype(dtype)
+
+
+def test_nodes_are_named_by_path_and_those_of_the_whole_by_the_part_of_the_graph_around_it():
+    inner = nn.Sequential(nn.Lambda(cg.exp), nn.Lambda(cg.tanh))
+    model = nn.Residual(inner)
+    for around, whole in ((None, "Residual"), ("loss", "loss")):
+        x = cg.Var((2, 3))
+        with named(around) if around else nullcontext():
+            total = model(x)
+        tanh = next(y for y in total.operands if y is not x)
+        names = [y.origin.name for y in (total, tanh, tanh.operands[0])]
+        assert names == [whole, "body.parts.1", "body.parts.0"]

@@ -1,6 +1,7 @@
 """Metrics: NumPy's and scikit-learn's figures, over batches of any size, in training and validation, and resumed."""
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -173,3 +174,22 @@ def test_a_mean_of_intersections_leaves_out_classes_that_are_neither():
     """Class 1 is predicted and never a target: 0; class 2 is neither."""
     counts = np.array([[3.0, 1, 0], [0, 0, 0], [0, 0, 0]])
     assert nn.metrics.mean_iou(3).figure(counts) == (3 / 4 + 0) / 2
+
+
+@pytest.mark.parametrize("shape", [(12,), (1,), (12, 5)], ids=str)
+def test_an_own_function_returns_one_number_and_not_one_for_each_sample(shape):
+    def each(scores, wanted):
+        return cg.zeros(shape)
+
+    with pytest.raises(ShapeError, match="each returns .* Return one number, or pass an nn.metrics.Metric"):
+        figures([each], [(draw(12, 5), np.zeros(12, int))])
+
+
+def test_what_can_be_called_is_a_metric_also_without_a_name():
+    """A loss with settings, a function with some arguments set."""
+    loss = nn.losses.CrossEntropy(smoothing=0.5)
+    scores, classes = draw(6, 3), np.array([0, 2, 1, 1, 0, 2])
+    found = figures([loss, partial(nn.losses.cross_entropy)], [(scores, classes), (scores[:2], classes[:2])])
+    assert [*found] == ["CrossEntropy", "partial"]
+    want = [loss(cg.Const(scores[:n]), cg.Const(classes[:n])).item() for n in (6, 2)]
+    assert_near(found["CrossEntropy"], (6 * want[0] + 2 * want[1]) / 8, "float32 formulas")

@@ -1,4 +1,5 @@
-"""The layers of every network of `nn.models` and of Mask R-CNN with all their numbers, compared with a record.
+"""The layers of every network of `nn.models` and of Mask R-CNN with all their numbers, and the ops of its graph that
+move or join pixels, compared with a record.
 
 Few tests see an epsilon, a rate of dropout, an initialiser or a rounding of padding of a whole network. After a change
 that is meant: ``python -m tests.nn.test_recorded_networks`` writes the record anew.
@@ -14,11 +15,14 @@ from typing import Any
 import pytest
 
 import nn
+from cgraph import Var
 from nn.layer import Parameter
-from nn.models.mask_rcnn import mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
+from nn.models.mask_rcnn import MaskRCNN, mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
 from nn.models.mask_rcnn.shapes import shapes_network
+from nn.models.steps import nodes_of
 
 SIZES = "inputs outputs channels features before after hidden few wide start config groups width".split()
+OPS = frozenset("max_pool avg_pool max_pool2d avg_pool2d resize pad concat flip attention".split())
 RECORD = Path(__file__).with_name("recorded_networks.txt")
 NETWORKS: dict[str, Any] = {
     name: function
@@ -67,13 +71,19 @@ def described(layer: nn.Layer, sizes: bool) -> str:
 
 def recorded(name: str) -> Iterator[str]:
     """A line for the network with a digest of the places and sizes of its layers, then a line for each kind of layer
-    with its number.
+    with its number, and for each such op.
     """
-    layers = NETWORKS[name](None).layers()
+    network = NETWORKS[name](None)
+    layers = network.layers()
     whole = "\n".join(f"{path} {described(x, True)}" for path, x in layers.items())
     yield f"{name}: {len(layers)} layers, {sha256(whole.encode()).hexdigest()[:10]}"
     for layer, count in Counter(described(x, False) for x in layers.values()).items():
         yield f"    {count} {layer}"
+    if not isinstance(network, MaskRCNN):
+        results = network(*[Var((1, *x.shape), x.dtype) for x in network.samples])
+        nodes = nodes_of(results if isinstance(results, tuple) else (results,))
+        for op, count in Counter(repr(x.op) for x in nodes if x.op.name in OPS).items():
+            yield f"    {count} op {op}"
 
 
 @pytest.mark.parametrize("name", NETWORKS)
