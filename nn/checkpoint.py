@@ -70,20 +70,24 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
 
     Parameters
         arrays: arrays by name
-        facts: values that JSON can represent
+        facts: values that JSON can represent, by names other than "version", "arrays" and "sha256"
     Raises
-        InputError: `arrays` is not a mapping
+        InputError: `arrays` is not a mapping, or `facts` has a name of the checkpoint's own
     """
     check_kind("arrays", arrays, Mapping, "a mapping of names to arrays")
+    for own in ("version", "arrays", "sha256"):
+        if own in facts:
+            raise InputError(f"facts has {own!r}, which a checkpoint sets itself. Rename it.")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     contents = pack_arrays(arrays)
     digest = hashlib.sha256(contents).hexdigest()
-    name = f"{path.stem}-{digest[:16]}.safetensors"
+    own = path.name.removesuffix(".json")  # the stem of another ending may belong to another checkpoint
+    name = f"{own}-{digest[:16]}.safetensors"
     replace_file(path.parent / name, [contents])
     text = json.dumps({"version": VERSION, "arrays": name, "sha256": digest, **facts}, indent=1)
     replace_file(path, [text.encode()])
-    remove_others(path.parent, re.escape(path.stem) + r"-[0-9a-f]{16}\.safetensors", keep=name)
+    remove_others(path.parent, re.escape(own) + r"-[0-9a-f]{16}\.safetensors", keep=name)
     remove_others(path.parent, re.escape(path.name), keep=path.name)
 
 

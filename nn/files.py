@@ -11,7 +11,7 @@ def remove_others(folder: Path, names: str, keep: str) -> None:
 
     Parameters
         names: a regular expression that matches full names
-        kept: the file that stays
+        keep: name of the file that stays
     """
     leftover = rf"\.({names})\.[0-9a-f]+{re.escape(SUFFIX)}"
     for path in folder.iterdir():

@@ -112,7 +112,8 @@ def pick_scores(logs: Node, targets: Node) -> Node:
             f"classes {targets.name} {targets.spec} do not fit scores {logs.spec}. Pass one class for each row of "
             "scores, or probabilities in the shape of the scores."
         )
-    classes = cg.arange(logs.shape[-1], dtype=targets.dtype)
+    count = logs.shape[-1]
+    classes = cg.arange(count, dtype=np.result_type(targets.dtype, np.min_scalar_type(count)))
     return cg.where(cg.equal(cg.expand_dims(targets, targets.ndim), classes), logs, cg.zeros_like(logs))
 
 

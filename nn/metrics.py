@@ -108,9 +108,10 @@ def classes_of(targets: Node, scores: Node) -> Node:
 def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric, ...]:
     """Return metrics and functions as metrics. InputError when two have the same name."""
     check_kind("metrics", metrics, Iterable, "a list of metrics, such as [nn.metrics.accuracy()]")
-    for x in metrics:
+    each = tuple(metrics)
+    for x in each:
         check_kind("one of metrics", x, Metric | Callable, "an nn.metrics.Metric or a function")
-    records = tuple(x if isinstance(x, Metric) else mean_of(x) for x in metrics)
+    records = tuple(x if isinstance(x, Metric) else mean_of(x) for x in each)
     names = [x.name for x in records]
     if len({*names}) != len(names):
         raise InputError(
@@ -120,18 +121,17 @@ def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric,
 
 
 def mean_of(function: Callable[..., Node]) -> Metric:
-    """Return the metric of the mean over samples of a function of a batch."""
+    """Return the metric of the mean over samples of a function of a batch; an object without a name has its class's."""
+    name = getattr(function, "__name__", type(function).__name__)
 
     def part(predicted: Node, *targets: Node) -> Node:
         number = function(predicted, *targets)
         if number.shape:
-            raise ShapeError(
-                f"{function.__name__} returns {number.spec}. Return one number, or pass an nn.metrics.Metric."
-            )
+            raise ShapeError(f"{name} returns {number.spec}. Return one number, or pass an nn.metrics.Metric.")
         n = predicted.shape[0]
         return cg.stack([cg.astype(number, "float64") * n, cg.Const(np.float64(n))])
 
-    return Metric(function.__name__, part)
+    return Metric(name, part)
 
 
 class Tally:

@@ -20,8 +20,15 @@ class QuantisedPredictor(Predictor):
         network: graph, inputs and report of the quantiser
     """
 
-    def __init__(self, network: Any, samples: tuple[Sample, ...], batch: int, several: bool, **options: Any) -> None:
-        super().__init__(network.compile(**options), samples, batch, several)
+    def __init__(
+        self, network: Any, samples: tuple[Sample, ...], batch: int, names: tuple[str, ...] | None, **options: Any
+    ) -> None:
+        """
+        Parameters
+            names: names of several results, empty if they have none; None for one result
+        """
+        outputs = dict(zip(names, network.outputs)) if names else network.outputs
+        super().__init__(cg.compile(outputs, network.inputs, **options), samples, batch, names is not None)
         self.network = network
 
     @property
@@ -65,7 +72,7 @@ def quantise(
     arrays = samples if isinstance(samples, tuple) else (np.asarray(samples),)
     kinds = model.samples
     if kinds is None:
-        kinds = tuple(Sample(np.shape(x)[1:], np.asarray(x).dtype.name) for x in arrays)
+        kinds = tuple(Sample(np.shape(x)[1:], model.input_dtype(np.asarray(x).dtype).name) for x in arrays)
     check_integer("batch", batch, 1)
     if len(arrays) != len(kinds):
         raise InputError(f"the model takes {len(kinds)} inputs, not {len(arrays)}. Pass an array for each.")
@@ -74,8 +81,9 @@ def quantise(
     runs = [tuple(x[i * batch : (i + 1) * batch] for x in data) for i in range(count)]
     inputs = [Var((batch, *kind.shape), kind.dtype, f"input{i}") for i, kind in enumerate(kinds)]
     result = model(*inputs)
-    several = isinstance(result, tuple)
+    names = tuple(result) if isinstance(result, dict) else () if isinstance(result, tuple) else None
+    outputs = tuple(result.values()) if isinstance(result, dict) else result
     right = None if labels is None else np.asarray(labels)[: count * batch]
     tell = {"tell": cg.quantiser.Bars()} if progress else {}
-    network = cg.quantiser.quantise(result, inputs, runs, right, **tell, **options)
-    return QuantisedPredictor(network, tuple(kinds), batch, several, **(compiled or {}))
+    network = cg.quantiser.quantise(outputs, inputs, runs, right, **tell, **options)
+    return QuantisedPredictor(network, tuple(kinds), batch, names, **(compiled or {}))

@@ -48,7 +48,7 @@ class SummaryMode(Mode):
     def on_build(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
         if len(layer.layers()) > 1:
             return
-        outputs = results if isinstance(results, tuple) else (results,)
+        outputs = outputs_of(results)
         shapes = tuple(x.shape for x in outputs)
         path = self.paths.get(id(layer), "")
         self.rows.append(LayerRow(path, type(layer).__name__, shapes, layer.size, multiply_adds(outputs, operands)))
@@ -61,7 +61,7 @@ def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -
     mode = SummaryMode(model)
     inputs = [Var((n, *sample.shape), sample.dtype) for sample in samples]
     result = model(*inputs, mode=mode)
-    return mode.rows, multiply_adds(result if isinstance(result, tuple) else (result,), tuple(inputs))
+    return mode.rows, multiply_adds(outputs_of(result), tuple(inputs))
 
 
 def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> Text:
@@ -94,6 +94,13 @@ def text(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape)) or "number"
 
 
+def outputs_of(results: Any) -> tuple[Node, ...]:
+    """Return the results of a layer as a tuple: one node, several, or several by name."""
+    if isinstance(results, dict):
+        return tuple(results.values())
+    return results if isinstance(results, tuple) else (results,)
+
+
 def multiply_adds(results: Sequence[Node], operands: Sequence[Node]) -> int:
     """Return the multiply-adds of all nodes between operands and results."""
     visited = set(operands)
@@ -109,8 +116,11 @@ def multiply_adds(results: Sequence[Node], operands: Sequence[Node]) -> int:
 
 
 def node_macs(node: Node) -> int:
-    """Return the multiply-adds of a convolution or matrix product; 0 for other ops."""
+    """Return the multiply-adds of a convolution, a matrix product or the two of an attention; 0 for other ops."""
     kind = node.op.name
+    if kind == "attention":
+        (b, heads, queries, d), (keys, e) = node.operands[0].shape, node.operands[2].shape[2:]
+        return b * heads * queries * keys * (d + e)
     if kind in ("conv1d", "conv2d", "conv3d"):
         return node.size * prod(node.operands[1].shape[1:])
     if kind == "conv_transpose":

@@ -94,7 +94,7 @@ def fitting_values(model: Layer, values: Mapping[str, np.ndarray], source: str) 
 
 def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Return arrays as the bytes of a safetensors file."""
-    return safetensors.numpy.save({name: np.ascontiguousarray(x) for name, x in arrays.items()})
+    return safetensors.numpy.save({name: np.asarray(x, order="C") for name, x in arrays.items()})
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 import cgraph as cg
-from cgraph import Node
+from cgraph import Node, ShapeError
 from nn.checks import check_axes
 from nn.init import GLOROT_UNIFORM, ZEROS, Initialiser, Orthogonal
 from nn.layer import Layer, Parameter
@@ -50,6 +50,8 @@ class RecurrentCell(Layer):
         (x,) = xs
         check_axes(self, x, "n steps inputs")
         n, steps, _ = x.shape
+        if not steps:
+            raise ShapeError(f"{type(self).__name__} got {x!r}, a sequence without steps. Pass at least one step.")
         state, states = self.begin(n), []
         for t in range(steps):
             state = self.step(x[:, t], state)

@@ -2,15 +2,17 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 import nn
 from cgraph import InputError
-from nn.batches import BatchReader
+from nn.batches import BatchReader, read_ahead
 from nn.loader import Loader, SampleSource
 from nn.losses import quadratic
+from tests.support.patience import PATIENCE
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(24, 3)).astype("f4"), RNG.normal(size=(24, 2)).astype("f4")
@@ -146,3 +148,28 @@ def test_sources_and_mapped_arrays_are_read_batch_by_batch(tmp_path):
             np.testing.assert_array_equal(a, b)
     with pytest.raises(InputError, match=r"arrays have \[20, 24\] samples"):
         Loader((source, Y[:20]), 4)
+
+
+def test_the_end_of_reading_waits_for_the_batch_that_is_read_and_drops_those_after_it(monkeypatch):
+    """The thread is within its second batch when the reader ends, and two more are ordered."""
+    reads, started, gate = [], threading.Event(), threading.Event()
+
+    class Ending(ThreadPoolExecutor):
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            super().shutdown(wait=False, cancel_futures=cancel_futures)
+            gate.set()
+            super().shutdown(wait=wait)
+
+    def batches():
+        for i in range(9):
+            reads.append(i)
+            if i:
+                started.set()
+                assert gate.wait(PATIENCE)
+            yield (X[:i],)
+
+    monkeypatch.setattr("nn.batches.ThreadPoolExecutor", Ending)
+    ahead = read_ahead(batches(), 3)
+    assert len(next(ahead)[0]) == 0 and started.wait(PATIENCE)
+    ahead.close()
+    assert reads == [0, 1]

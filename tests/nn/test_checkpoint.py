@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, InputError
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 
@@ -39,3 +39,48 @@ def test_every_checkpoint_has_times(times, due):
     rule = Checkpoint("x", **times)
     assert [step for step in range(1, 9) if rule.due(step, 4, 1.0)] == due
     assert not Checkpoint("x", best="loss").due(4, 4, 1.0)
+
+
+NAMES = [
+    "run.json",
+    "run.1.json",
+    "runx1.json",
+    "run-1.json",
+    "run(1).json",
+    "run+1.json",
+    "[run].json",
+    "run.best",
+    "run.last",
+]
+
+
+def test_a_checkpoint_of_any_name_leaves_the_others_of_its_folder_alone(tmp_path):
+    """Names are no patterns: a dot is a dot."""
+    for step in (1, 2):
+        for i, name in enumerate(NAMES):
+            write_checkpoint(tmp_path / name, {"x": np.full(2, 10 * i + step)}, {"step": step})
+    for i, name in enumerate(NAMES):
+        arrays, facts = read_checkpoint(tmp_path / name)
+        assert arrays["x"].tolist() == [10 * i + 2] * 2 and facts["step"] == 2
+    assert len(list(tmp_path.iterdir())) == 2 * len(NAMES)
+
+
+@pytest.mark.parametrize("name", ["version", "arrays", "sha256"])
+def test_facts_do_not_replace_what_a_checkpoint_needs_to_be_read(tmp_path, name):
+    write_checkpoint(tmp_path / "at.json", {"x": np.ones(2)}, {"step": 1})
+    with pytest.raises(InputError, match=f"facts has '{name}'"):
+        write_checkpoint(tmp_path / "at.json", {"x": np.zeros(2)}, {name: 1})
+    assert read_checkpoint(tmp_path / "at.json")[0]["x"].tolist() == [1, 1]
+
+
+def test_a_checkpoint_without_arrays_or_with_ones_of_all_dtypes_is_read_as_it_was_written(tmp_path):
+    dtypes = ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
+    written = {f"{x}/{n}": np.ones((2,) * n + (0,) * (n == 3), x) for x in dtypes for n in range(4)}
+    for arrays in ({}, written):
+        write_checkpoint(tmp_path / "at.json", arrays, {})
+        (found, _) = read_checkpoint(tmp_path / "at.json")
+        assert {name: (x.dtype, x.shape) for name, x in found.items()} == {
+            name: (x.dtype, x.shape) for name, x in arrays.items()
+        }
+        for name, x in arrays.items():
+            np.testing.assert_array_equal(found[name], x)

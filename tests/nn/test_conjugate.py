@@ -43,6 +43,16 @@ def test_inner_products_are_over_all_weights(kind, beta):
         np.testing.assert_array_equal(state["gradient"], g)
 
 
+@pytest.mark.parametrize(("kind", "beta"), list(zip(KINDS, BETAS)))
+def test_a_direction_the_other_way_changes_the_sign_of_the_betas_that_divide_by_it(kind, beta):
+    """Their denominators are negative then."""
+    backward = tuple(-x for x in ALONG)
+    divided = kind in (optim.HestenesStiefel, optim.ConjugateDescent, optim.DaiYuan)
+    expected = -beta if divided else max(beta, 0) if kind is optim.PolakRibiere else beta
+    for (direction, _), g, s in zip(directions(kind(), 1, along=backward), NOW, backward, strict=True):
+        assert_close(direction, g - expected * s)
+
+
 def test_polak_and_ribieres_beta_is_never_negative():
     (direction, _), _ = directions(optim.PolakRibiere(), 1, before=(2 * NOW[0], 2 * NOW[1]))
     np.testing.assert_array_equal(direction, NOW[0])

@@ -70,6 +70,13 @@ def test_the_best_epochs_are_found_among_those_with_a_figure(x):
     assert line.removeprefix("a figure").split() == [f"{cell:.4g}" for cell in cells]
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_the_first_line_has_the_first_and_last_loss_and_rate(steps):
+    x = np.arange(1, steps + 1)
+    line = str(History(x / 4, x / 8, *[np.zeros(0)] * 2)).splitlines()[0]
+    assert line == (f"History of {steps} steps, loss 0.25 to {steps / 4:.4g}, learning rate 0.125 to {steps / 8:.3g}")
+
+
 def test_a_history_without_steps_or_numbers_prints_too():
     assert str(History(*[np.zeros(0)] * 4)) == "History of 0 steps"
     x = np.full(2, np.nan, "f4")

@@ -1,12 +1,14 @@
 """A model as a tree: paths, sharing, summary, and errors."""
 
 import io
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 import nn
+from cgraph.ir.origin import named
 from nn.progress import PlainBar, progress_bar, rich_bar, seconds_left
 from nn.summary import rows_of
 from tests.support.tolerance import assert_near, near
@@ -119,3 +121,92 @@ def test_weights_are_those_of_the_seed_0_where_none_is_named():
     default, zero, one = ([x.value for x in layer.variables().values()] for layer in drawn)
     assert all((a == b).all() for a, b in zip(default, zero, strict=True))
     assert any((a != b).any() for a, b in zip(default, one, strict=True))
+
+
+class Tree(nn.Layer):
+    """Layers and Parameters in tuples within tuples, and a layer that occurs twice."""
+
+    pairs: tuple = ()
+    own: nn.Parameter = None
+    again: nn.Layer = None
+
+    def __post_init__(self):
+        first, second = nn.Linear(2, 3), nn.BatchNorm(3)
+        self.hold(pairs=((first, second), (nn.Parameter((4,)),)), own=nn.Parameter((5,), trained=False), again=first)
+
+
+def test_paths_count_the_places_in_tuples_of_tuples():
+    tree = Tree()
+    norm = [f"pairs.0.1.{name}" for name in ("scale", "shift", "mean", "variance")]
+    assert list(tree.variables()) == ["pairs.0.0.weight", "pairs.0.0.bias", *norm, "pairs.1.0", "own"]
+    assert list(tree.parameters()) == ["pairs.0.0.weight", "pairs.0.0.bias", *norm[:2], "pairs.1.0"]
+    assert list(tree.layers()) == ["", "pairs.0.0", "pairs.0.1"] and tree.size == 6 + 3 + 3 + 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("frozen", "count"),
+    [((), 5), (("pairs.0",), 1), (("pairs.0.0", "pairs.1"), 2), (("pairs.0.1.sc",), 4), (("own", "0"), 5), (("",), 0)],
+)
+def test_parameters_below_any_of_several_paths_are_left_out(frozen, count):
+    tree = Tree()
+    left = tree.parameters(frozen)
+    assert len(left) == count and not any(path.startswith(x) for path in left for x in frozen)
+    assert all(tree.parameters()[path] is x for path, x in left.items())
+
+
+def test_a_mapped_tree_has_the_same_paths_and_shares_what_was_shared():
+    tree = nn.initialise(Tree(), 0)
+    copy = nn.layer.map_parameters(tree, lambda x: nn.Parameter(x.shape, trained=x.trained).assign(x.value + 1))
+    assert copy.pairs[0][0] is copy.again is not tree.again and type(copy) is Tree
+    assert copy.parameters().keys() == tree.parameters().keys()
+    for path, x in tree.variables().items():
+        other = copy.variables()[path]
+        assert other is not x and (other.value == x.value + 1).all()
+    assert copy.pairs[0][1].channels == 3
+
+
+def test_first_values_go_to_those_without_one_and_everything_gets_its_name():
+    tree = Tree()
+    tree.again.bias.assign(np.array([1.0, 2, 3], "f4"))
+    assert nn.initialise(tree, None) is tree
+    assert [x.name for x in tree.variables().values()] == list(tree.variables())
+    assert [path for path, x in tree.variables().items() if x.is_assigned] == ["pairs.0.0.bias"]
+    nn.initialise(tree, 7)
+    assert tree.again.bias.value.tolist() == [1, 2, 3] and all(x.is_assigned for x in tree.variables().values())
+    assert tree.pairs[0][1].variance.value.tolist() == [1, 1, 1]
+
+
+def test_a_first_value_that_fails_leaves_all_parameters_empty():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2, start=nn.init.Custom(lambda shape, rng: np.ones((9,)))))
+    with pytest.raises(cg.CgraphError):
+        nn.initialise(model, 0)
+    assert not any(x.is_assigned for x in model.variables().values())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "dtype", "want"),
+    [
+        (("float32",), "float64", "float32"), (("float32",), "float16", "float16"), (("float32",), "int64", "int64"),
+        (("float32", "float64"), "float64", "float64"), (("float64",), "float32", "float32"),
+        ((), "float64", "float64"), ((), "uint8", "uint8"), (("float32",), "float32", "float32"),
+        (("float32",), "bool", "bool"),
+    ],
+)  # fmt: skip
+def test_only_float64_is_narrowed_and_only_for_a_network_without_it(kinds, dtype, want):
+    class Kinds(nn.Layer):
+        def variables(self):
+            return {kind: cg.Var((2,), kind) for kind in kinds}
+
+    assert Kinds().input_dtype(np.dtype(dtype)) == np.dtype(want) == Kinds().input_dtype(dtype)
+
+
+def test_nodes_are_named_by_path_and_those_of_the_whole_by_the_part_of_the_graph_around_it():
+    inner = nn.Sequential(nn.Lambda(cg.exp), nn.Lambda(cg.tanh))
+    model = nn.Residual(inner)
+    for around, whole in ((None, "Residual"), ("loss", "loss")):
+        x = cg.Var((2, 3))
+        with named(around) if around else nullcontext():
+            total = model(x)
+        tanh = next(y for y in total.operands if y is not x)
+        names = [y.origin.name for y in (total, tanh, tanh.operands[0])]
+        assert names == [whole, "body.parts.1", "body.parts.0"]

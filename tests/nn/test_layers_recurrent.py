@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
+from cgraph.errors import ShapeError
 from nn.torch_names import TorchNames
 from tests.nn.support import assert_close, draw, run, value
 
@@ -122,3 +124,12 @@ def test_weights_of_torch_compute_what_they_do_there(kind, gates, want, end):
     arrays, layer, x = torch_arrays(gates, end), kind(3, 4), draw(2, 5, 3, seed=9)
     nn.set_values(layer, layer.from_torch(TorchNames(arrays)))
     assert_close(run(layer, x), want(x.astype("float64"), *arrays.values()), "float32 layers")
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.Recurrent])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_a_sequence_has_at_least_one_step(kind, sequence):
+    layer = kind(3, 4, sequence)
+    assert layer(cg.Var((2, 1, 3))).shape == ((2, 1, 4) if sequence else (2, 4))
+    with pytest.raises(ShapeError, match=f"{kind.__name__} got .* a sequence without steps. Pass at least one step"):
+        layer(cg.Var((2, 0, 3)))

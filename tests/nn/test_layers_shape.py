@@ -60,3 +60,19 @@ def test_samples_of_one_number_and_of_none_are_flattened():
 def test_an_index_skips_the_batch(index, want):
     x = draw(2, 3, 4)
     np.testing.assert_array_equal(run(nn.Slice(index), x), x[want])
+
+
+@pytest.mark.parametrize(
+    ("sample", "shape", "want"),
+    [
+        ((0, 3), (-1, 3), (0, 3)),
+        ((0, 3), (0, -1), (0, 0)),
+        ((2, 0), (-1,), (0,)),
+        ((6,), (-1, 2), (3, 2)),
+        ((), (-1,), (1,)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_the_rest_of_a_sample_may_be_empty_and_does_not_depend_on_the_batch(sample, shape, want, n):
+    assert nn.Reshape(shape)(cg.Var((n, *sample))).shape == (n, *want)

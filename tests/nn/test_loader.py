@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nn.loader import Loader, random_shift
+from nn.loader import Loader, SampleSource, random_shift
 
 X = np.arange(10, dtype=np.float32)[:, None]
 
@@ -25,12 +25,15 @@ def test_samples_drawn_with_repetition_are_of_the_data_and_repeat():
     assert any(samples.tolist() != epochs[0].tolist() for samples in epochs)
 
 
-@pytest.mark.parametrize("shards", [1, 2, 4])
-def test_shards_are_the_batch_in_parts(shards):
-    data = Loader((X,), 4, seed=3)
-    for step in range(5):
+@pytest.mark.parametrize("shards", [1, 2, 3, 4])
+@pytest.mark.parametrize("partial", [False, True])
+def test_shards_are_the_batch_in_about_equal_parts(shards, partial):
+    data = Loader((X,), 4, seed=3, partial=partial)
+    for step in range(2 * data.steps_per_epoch):
         parts = [data.shard_at(step, i, shards)[0] for i in range(shards)]
         np.testing.assert_array_equal(np.concatenate(parts), data.at(step)[0])
+        counts = [len(x) for x in parts]
+        assert max(counts) - min(counts) <= 1
 
 
 def test_the_order_depends_on_seed_and_epoch_alone():
@@ -52,3 +55,70 @@ def test_shifted_pictures_are_the_same_pixels_elsewhere():
 def test_the_text_of_a_loader_has_sizes_and_no_samples():
     loader = Loader((np.zeros((8, 3), "float32"), np.zeros(8, "int64")), batch=4)
     assert repr(loader) == "<Loader of 8 samples: float32[3], int64[]; batches of 4, shuffled>"
+
+
+def test_a_change_draws_by_seed_step_and_shard_alone():
+    """The first shard draws what the whole batch would, because a key ends with its last number above 0."""
+
+    def change(arrays, rng):
+        return arrays[0], rng.random(len(arrays[0]))
+
+    def draw(seed, step, shard=0, shards=1):
+        return Loader((X,), 4, seed=seed, change=change).shard_at(step, shard, shards)[1][0]
+
+    keys = [(step, *shard) for step in (0, 1, 2) for shard in ((), (1, 2), (2, 4), (3, 4))]
+    first = [draw(seed, *key) for seed in (3, 4) for key in keys]
+    assert len({*first}) == 2 * len(keys)
+    assert [draw(seed, *key) for seed in (3, 4) for key in keys] == first
+    assert draw(3, 1, 1, 4) == draw(3, 1, 1, 2)
+
+
+@pytest.mark.parametrize(("count", "batch", "steps", "rest"), [(10, 4, 2, 2), (8, 4, 2, 0), (4, 4, 1, 0), (5, 1, 5, 0)])
+def test_only_a_rest_makes_one_step_more(count, batch, steps, rest):
+    for partial in (False, True):
+        data = Loader((X[:count],), batch, partial=partial)
+        assert (data.count, data.rest, data.steps_per_epoch) == (count, rest, steps + (partial and rest > 0))
+        assert len(data.at(data.steps_per_epoch - 1)[0]) == (rest if partial and rest else batch)
+
+
+def test_several_arrays_of_any_layout_have_the_same_samples_in_rows():
+    """Columns of a larger array, rows in reverse, a source that is asked by numbers."""
+
+    class Source(SampleSource):
+        def __len__(self):
+            return 10
+
+        def read(self, numbers):
+            return numbers * 2
+
+    wide = np.arange(20).reshape(2, 10).T
+    data = Loader((wide, X[::-1], Source()), 3, seed=5)
+    for step in range(4):
+        pairs, backward, doubled = data.at(step)
+        assert pairs.flags.c_contiguous and backward.flags.c_contiguous
+        assert (pairs[:, 1] == pairs[:, 0] + 10).all() and (backward[:, 0] == 9 - pairs[:, 0]).all()
+        assert (doubled == 2 * pairs[:, 0]).all()
+
+
+def test_between_yields_the_steps_from_the_first_to_the_one_before_the_last():
+    data = Loader((X,), 4, seed=3)
+    for first, stop in ((0, 5), (3, 4), (2, 2)):
+        steps = [x[0].tolist() for x in data.between(first, stop)]
+        assert steps == [data.at(i)[0].tolist() for i in range(first, stop)]
+
+
+@pytest.mark.parametrize("pixels", [0, 1, 2])
+def test_a_random_shift_goes_as_far_down_as_across_and_all_ways_alike(pixels):
+    """Of pictures with different numbers of rows and columns, and several channels."""
+    images = np.random.default_rng(1).random((400, 2, 4, 6)).astype("f4")
+    moved, labels = random_shift(pixels)((images, np.arange(400)), np.random.default_rng(0))
+    wide = np.pad(images, [(0, 0), (0, 0), (pixels, pixels), (pixels, pixels)])
+    shifts = [
+        (r, s)
+        for image, whole in zip(moved, wide)
+        for r in range(2 * pixels + 1)
+        for s in range(2 * pixels + 1)
+        if np.array_equal(image, whole[:, r : r + 4, s : s + 6])
+    ]
+    assert len(shifts) == 400 and len(set(shifts)) == (2 * pixels + 1) ** 2
+    assert moved.dtype == np.float32 and labels.tolist() == list(range(400))

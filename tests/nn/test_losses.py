@@ -41,16 +41,30 @@ def test_binary_cross_entropy():
     assert value(losses.binary_cross_entropy, x, y) == near(want, "float32 sums")
 
 
-def test_distances():
-    x, y = draw(4, 3), draw(4, 3, seed=1)
-    d = x - y
-    assert value(losses.quadratic, x, y) == near((d * d).mean(), "float32 sums")
-    assert value(losses.l1, x, y) == near(np.abs(d).sum(1).mean(), "float32 sums")
-    assert value(losses.l2, x, y) == near(np.sqrt((d * d).sum(1)).mean(), "float32 sums")
-    far = np.where(np.abs(d) < 1, d * d / 2, np.abs(d) - 0.5)
-    assert value(losses.huber, x, y) == near(far.mean(), "float32 sums")
-    sign = np.sign(y)
-    assert value(losses.hinge, x, sign) == near(np.maximum(0, 1 - sign * x).mean(), "float32 sums")
+FORMULAS = {
+    "quadratic": lambda x, y: np.mean((x - y) ** 2),
+    "l1": lambda x, y: np.abs(x - y).sum() / len(x),
+    "l2": lambda x, y: np.sqrt(((x - y) ** 2).reshape(len(x), -1).sum(1)).mean(),
+    "huber": lambda x, y: np.where(np.abs(x - y) < 1, (x - y) ** 2 / 2, np.abs(x - y) - 0.5).mean(),
+    "hinge": lambda x, y: np.maximum(0, 1 - y * x).mean(),
+    "binary_cross_entropy": lambda x, y: (np.log1p(np.exp(-x)) + (1 - y) * x).mean(),
+}
+"""Of predictions and targets with any number of axes, the first of which counts the samples."""
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 3, 4)], ids=str)
+def test_a_loss_is_its_formula_for_any_number_of_axes(name, shape):
+    x, y = 2 * draw(*shape), draw(*shape, seed=1)
+    assert value(getattr(losses, name), x, y) == near(FORMULAS[name](x, y), "float32 sums")
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_loss_of_float64_is_computed_in_float64(name):
+    x, y = draw(4, 3).astype("f8"), draw(4, 3, seed=1).astype("f8")
+    got = getattr(losses, name)(cg.Const(x), cg.Const(y))
+    assert got.dtype == np.float64
+    assert_near(got.eval(), FORMULAS[name](x, y), "float64 conditioned")
 
 
 def test_the_gradient_of_cross_entropy_is_probability_minus_answer():
@@ -60,11 +74,53 @@ def test_the_gradient_of_cross_entropy_is_probability_minus_answer():
     assert_near(g, (soft(x) - np.eye(3)[classes]) / 4, "float32 shares")
 
 
-def test_a_loss_does_not_broadcast():
-    with pytest.raises(cg.ShapeError):
-        losses.quadratic(cg.Var((4, 1)), cg.Var((4,)))
-    with pytest.raises(cg.ShapeError):
-        losses.cross_entropy(cg.Var((4, 3)), cg.Var((3,), "int32"))
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("shapes", [((4, 1), (4,)), ((4, 3), (3, 4)), ((4, 3), (1, 3)), ((4,), ())], ids=str)
+def test_a_loss_does_not_broadcast(name, shapes):
+    x, y = map(cg.Var, shapes)
+    for pair in ((x, y), (y, x)):
+        with pytest.raises(ShapeError):
+            getattr(losses, name)(*pair)
+
+
+ENTROPIES = [losses.cross_entropy, losses.CrossEntropy((1.0, 2.0, 3.0), 0.1)]
+
+
+@pytest.mark.parametrize("loss", ENTROPIES, ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((3,), "int32"), ((1,), "int32"), ((4, 1), "int32"), ((4, 3), "int32"), ((), "int32"), ((4,), "float32"),
+        ((4, 1), "float32"), ((1, 3), "float32"), ((3,), "float32"), ((1, 4, 3), "float32"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_targets_of_a_cross_entropy_have_a_class_for_each_row_or_the_shape_of_the_scores(loss, shape, dtype):
+    with pytest.raises(ShapeError):
+        loss(cg.Var((4, 3)), cg.Var(shape, dtype))
+
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("count", [2, 128, 129, 257])
+def test_classes_may_have_any_integer_dtype_even_one_that_cannot_count_all_scores(dtype, count):
+    x, classes = draw(3, count), np.array([1, 0, 1], dtype)
+    want = -np.log(soft(x))[np.arange(3), [1, 0, 1]]
+    assert value(losses.cross_entropy, x, classes) == near(want.mean(), "float32 sums")
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+def test_a_check_of_classes_knows_both_ends_of_any_dtype(dtype):
+    scores = cg.Var((2, 3), name="scores")
+    for classes in ([], [0, 1, 0]) if dtype == "bool" else ([], [0, 2], [2, 2, 1]):
+        losses.check_classes(losses.cross_entropy, scores, np.array(classes, dtype))
+    for wrong in [] if dtype == "bool" else [3, *([-1] if dtype.startswith("i") else [])]:
+        for classes in ([wrong, 0], [1, wrong]):
+            with pytest.raises(PositionError, match=f"^target class {wrong} has no score: .* scores of 0 to 2"):
+                losses.check_classes(losses.cross_entropy, scores, np.array(classes, dtype))
+    losses.check_classes(losses.quadratic, scores, np.array([1], dtype) * 9)
 
 
 @pytest.mark.parametrize("weights", [None, (1.0, 0.0, 5.0)])

@@ -266,3 +266,16 @@ def test_frames_are_counted_on_a_terminal_one_by_one_and_elsewhere_at_the_end(mo
 def test_a_picture_is_no_film(tmp_path):
     Image.fromarray(next(film(1))).save(tmp_path / "one.png")
     assert not is_film(tmp_path / "one.png") and not is_film(tmp_path / "one.jpg")
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".png", ".webp"])
+def test_a_film_in_a_picture_file_goes_on_for_ever_at_its_rate(tmp_path, suffix):
+    image = pytest.importorskip("PIL.Image")
+    pictures = [image.new("RGB", (6, 4), (60 * i, 0, 255 - 60 * i)) for i in range(3)]
+    write_film(tmp_path / f"x{suffix}", 12.5, iter(pictures))
+    with image.open(tmp_path / f"x{suffix}") as film:
+        assert film.n_frames == 3 and film.size == (6, 4) and film.info["loop"] == 0
+        film.seek(1)
+        film.load()
+        assert film.info["duration"] == 80
+    assert read_film(tmp_path / f"x{suffix}").rate == 12.5

@@ -1,6 +1,7 @@
 """Metrics: NumPy's and scikit-learn's figures, over batches of any size, in training and validation, and resumed."""
 
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -125,3 +126,70 @@ def test_the_bar_shows_numbers_and_no_matrices():
     bar = PlainBar(0, 2, stream)
     bar.show(2, 0.5, 0.1, nn.metrics.figures_text({"accuracy": np.array(0.75), "confusion": draw(2, 2)}))
     assert "accuracy 0.7500" in stream.getvalue() and "confusion" not in stream.getvalue()
+
+
+KINDS = [
+    nn.metrics.accuracy,
+    lambda: nn.metrics.top_k(2),
+    lambda: nn.metrics.confusion(3),
+    lambda: nn.metrics.mean_iou(3),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["accuracy", "top_k", "confusion", "mean_iou"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_classes_of_any_integer_dtype_give_the_same_figure_as_scores(kind, dtype):
+    scores, classes = draw(6, 3), np.array([0, 2, 1, 1, 0, 2])
+    (want,) = figures([kind()], [(scores, np.eye(3, dtype="f4")[classes])]).values()
+    (got,) = figures([kind()], [(scores, classes.astype(dtype))]).values()
+    np.testing.assert_array_equal(got, want)
+
+
+def test_metrics_come_from_any_iterable_and_keep_its_order():
+    functions = [nn.metrics.top_k(k) for k in (3, 1, 2)]
+    for many in (functions, tuple(functions), iter(functions), (x for x in functions), dict.fromkeys(functions)):
+        assert [x.name for x in metrics_of(many)] == ["top_3", "top_1", "top_2"]
+
+
+def test_equal_names_are_refused_with_all_names():
+    def accuracy(scores, wanted):
+        return cg.sum(scores)
+
+    with pytest.raises(InputError, match="metrics are called top_2, accuracy, accuracy. Give each"):
+        metrics_of([nn.metrics.top_k(2), nn.metrics.accuracy(), accuracy])
+
+
+def test_a_tally_adds_up_each_metric_until_it_is_cleared():
+    tally = Tally(metrics_of([nn.metrics.accuracy(), nn.metrics.confusion(2)]))
+    assert tally.figures() == {}
+    for _ in range(2):
+        for right in (1.0, 2.0):
+            tally.add([np.array([right, 4.0]), np.full((2, 2), right)])
+        assert tally.figures()["accuracy"] == 3 / 8 and (tally.figures()["confusion"] == 3).all()
+        tally.clear()
+        assert tally.figures() == {}
+
+
+def test_a_mean_of_intersections_leaves_out_classes_that_are_neither():
+    """Class 1 is predicted and never a target: 0; class 2 is neither."""
+    counts = np.array([[3.0, 1, 0], [0, 0, 0], [0, 0, 0]])
+    assert nn.metrics.mean_iou(3).figure(counts) == (3 / 4 + 0) / 2
+
+
+@pytest.mark.parametrize("shape", [(12,), (1,), (12, 5)], ids=str)
+def test_an_own_function_returns_one_number_and_not_one_for_each_sample(shape):
+    def each(scores, wanted):
+        return cg.zeros(shape)
+
+    with pytest.raises(ShapeError, match="each returns .* Return one number, or pass an nn.metrics.Metric"):
+        figures([each], [(draw(12, 5), np.zeros(12, int))])
+
+
+def test_what_can_be_called_is_a_metric_also_without_a_name():
+    """A loss with settings, a function with some arguments set."""
+    loss = nn.losses.CrossEntropy(smoothing=0.5)
+    scores, classes = draw(6, 3), np.array([0, 2, 1, 1, 0, 2])
+    found = figures([loss, partial(nn.losses.cross_entropy)], [(scores, classes), (scores[:2], classes[:2])])
+    assert [*found] == ["CrossEntropy", "partial"]
+    want = [loss(cg.Const(scores[:n]), cg.Const(classes[:n])).item() for n in (6, 2)]
+    assert_near(found["CrossEntropy"], (6 * want[0] + 2 * want[1]) / 8, "float32 formulas")

@@ -70,6 +70,16 @@ def test_images_have_the_size_that_is_passed(kind):
         assert one[:2] == other[:2] and (len(one) == 2 or one[2:] != other[2:])
 
 
+WITH_IMAGE = [name for name, f in NETWORKS.items() if "image" in inspect.signature(f).parameters]
+
+
+@pytest.mark.parametrize("name", WITH_IMAGE)
+@pytest.mark.parametrize("size", [(1, 8, 12), (3, 12, 8), (2, 9, 5)], ids=str)
+def test_a_network_for_images_of_any_size_takes_them_with_unequal_sides(name, size):
+    network = NETWORKS[name](None, image=size)
+    assert network.samples[0].shape == size and result(network)[-1][0] == 1
+
+
 @pytest.mark.parametrize("name", ["mobilenet_v2", "inception_v3"])
 def test_the_padding_of_torch_gives_other_numbers_with_the_same_weights(name):
     size = (3, 64, 64) if name == "mobilenet_v2" else (3, 75, 75)

@@ -144,3 +144,43 @@ def test_a_number_is_a_constant_rate():
     for number in (0.25, np.float32(0.25), np.float64(0.25)):
         assert nn.Optimiser(rate=number).schedule == optim.Const(0.25)
     assert nn.Optimiser(rate=np.int64(1)).schedule == optim.Const(1.0)
+
+
+SLOTS = {
+    "descent": (optim.GradientDescent(), []), "adagrad": (optim.Adagrad(), ["squares"]),
+    "adam": (optim.Adam(), ["mean", "squares"]), "conjugate": (optim.DaiYuan(), ["gradient", "along"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOTS)
+@pytest.mark.parametrize("momentum", [None, optim.Standard(0.5)])
+@pytest.mark.parametrize("averaging", [None, optim.EqualAverage()])
+def test_the_state_is_a_step_number_the_rates_own_and_slots_of_zeros_for_each_weight(name, momentum, averaging):
+    method, slots = SLOTS[name]
+    model = nn.initialise(nn.Linear(2, 3), 0)
+    state = nn.Optimiser(method, optim.Plateau(0.25), momentum, averaging=averaging).state(model.parameters())
+    slots = [*slots, *(["change"] if momentum else []), *(["average"] if averaging else [])]
+    assert sorted(state) == sorted(["step", "rate", *(f"{path}/{x}" for path in ("weight", "bias") for x in slots)])
+    assert state["step"].dtype == np.int64 and state["step"].value == 0 and state["rate"].value == 0.25
+    for key, x in state.items():
+        assert x.name == key
+        if "/" in key:
+            weight = model.variables()[key.split("/")[0]]
+            assert x.shape == weight.shape
+            np.testing.assert_array_equal(x.value, weight.value if key.endswith("average") else np.zeros(weight.shape))
+
+
+def test_momentum_and_slots_are_those_of_each_weight_under_one_rate():
+    """Two weights with other gradients, two steps; the second one adds a share of each weight's own change."""
+    model = nn.initialise(nn.Linear(2, 2), 0)
+    before = {path: x.value for path, x in model.variables().items()}
+    optimiser = nn.Optimiser(optim.GradientDescent(), optim.Schedule((1.0, 0.5)), optim.Standard(0.25))
+    loss = lambda y, t: cg.sum(y * t)  # noqa: E731 - its gradients are the same in each step
+    x, t = np.array([[1.0, 2.0]], "f4"), np.array([[3.0, 5.0]], "f4")
+    step = nn.training_step(model, loss, optimiser, (x, t), engine="reference")
+    step(x, t), step(x, t)
+    for path, gradient in (("weight", x.T @ t), ("bias", t[0])):
+        change = 1.0 * gradient
+        change = change + (0.25 * change + 0.5 * gradient)
+        assert_near(model.variables()[path].value, before[path] - change, "float32 formulas near zero")
+        np.testing.assert_array_equal(step.state[f"{path}/change"].value, 0.75 * gradient)

@@ -63,3 +63,19 @@ def test_the_time_left_counts_the_steps_of_this_run(first, text, monkeypatch):
     stream = io.StringIO()
     PlainBar(first, 30, stream).show(20, 0.5, 0.1)
     assert stream.getvalue().strip().endswith(text)
+
+
+@pytest.mark.parametrize(("kind", "pause"), [(Screen, 0.2), (io.StringIO, 5.0)])
+def test_a_bar_is_drawn_anew_after_a_pause_and_at_the_last_step(kind, pause, monkeypatch):
+    """Over itself on a terminal, which gets a new line at the end, else line after line."""
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    stream = kind()
+    bar = PlainBar(0, 9, stream)
+    for step, after in ((1, 0.0), (2, 0.75 * pause), (3, pause), (4, 1.9 * pause), (5, 2.5 * pause), (9, 2.6 * pause)):
+        now[0] = 100.0 + after
+        bar.show(step)
+    bar.close()
+    text = stream.getvalue()
+    assert [int(x.split("/")[0]) for x in text.split("step ")[1:]] == [1, 3, 5, 9]
+    assert text.count("\r") == (4 if kind is Screen else 0) and text.count("\n") == (1 if kind is Screen else 4)

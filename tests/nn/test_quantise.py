@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
 from cgraph.errors import InputError
 from cgraph.formats.onnx import load
@@ -52,3 +53,58 @@ def test_resnet20_on_bytes_is_as_right_as_its_floats(method):
     assert (small(pictures).argmax(1) == wanted).mean() >= 0.804 - 0.005
     assert small.report.weights[1] < 0.27 * small.report.weights[0]
     assert small.report.plan[1] < 0.3 * small.report.plan[0]
+
+
+class Both(nn.Layer):
+    """The product of each of two inputs, by name, by position, or the sum."""
+
+    form: type
+    first: nn.Linear = None
+    second: nn.Linear = None
+
+    def __post_init__(self):
+        self.hold(first=nn.Linear(3, 4), second=nn.Linear(5, 2))
+
+    def build(self, *xs, mode):
+        results = {"one": self.first(xs[0], mode=mode), "other": self.second(xs[1], mode=mode)}
+        return results if self.form is dict else tuple(results.values())
+
+
+@pytest.mark.parametrize("form", [dict, tuple])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_each_of_several_inputs_and_results_is_that_of_the_float_model(form, dtype):
+    """float64 is NumPy's default; the model computes in float32."""
+    model = nn.initialise(Both(form), 0)
+    x, y = (np.random.default_rng(n).uniform(-1, 1, (9, n)).astype(dtype) for n in (3, 5))
+    small = nn.quantise(model, (x, y), batch=2, progress=False, compiled={"engine": "reference"})
+    floats = nn.compile(model, 2, [nn.Sample((3,)), nn.Sample((5,))])
+    assert [v.shape for v in small.function.inputs] == [(2, 3), (2, 5)] and small.report.layers == 2
+    found, want = small(x, y), floats(x, y)
+    assert found.names == want.names and [v.shape for v in found] == [(9, 4), (9, 2)]
+    for one, other in zip(found, want):
+        assert 0 < np.abs(one - other).max() < 0.05 and one.dtype == np.float32
+    if form is dict:
+        assert found["other"] is found[1]
+
+
+def test_samples_and_labels_after_the_last_complete_batch_do_not_count():
+    model = nn.initialise(nn.Linear(3, 2), 0)
+    x = np.random.default_rng(0).uniform(-1, 1, (7, 3)).astype("f4")
+    right = nn.compile(model, samples=[nn.Sample((3,))])(x).argmax(1)
+    labels = np.where(np.arange(7) < 6, right, 1 - right)
+    wild = np.concatenate([x[:6], 1e6 * x[6:]])
+    small = nn.quantise(model, wild, labels, batch=3, progress=False)
+    assert small.report.float_right == 1.0
+    np.testing.assert_array_equal(small(x), nn.quantise(model, x[:6], batch=3, progress=False)(x))
+
+
+def test_compiled_options_reach_the_function(monkeypatch):
+    calls, compiled = [], cg.compile
+
+    def recorded(*args, **options):
+        calls.append(options)
+        return compiled(*args, **options)
+
+    monkeypatch.setattr(cg, "compile", recorded)
+    nn.quantise(nn.initialise(nn.Linear(3, 2)), np.ones((2, 3)), progress=False, compiled={"passes": False})
+    assert calls == [{"passes": False}]

@@ -106,15 +106,20 @@ def test_each_number_of_a_key_counts():
     assert key.tolist() == [3822189696, 3026158655]
 
 
-def test_names_of_fields_and_of_slots_are_kept_apart():
+@pytest.mark.parametrize("trained", [True, False], ids=["trained", "running"])
+def test_names_of_fields_and_of_slots_are_kept_apart(trained):
     class StepField(nn.Layer):
         step: nn.Parameter = None
+        weight: nn.Parameter = None
 
         def __post_init__(self):
-            self.hold(step=nn.Parameter((2, 1)).assign(np.ones((2, 1), "f4")))
+            self.hold(step=nn.Parameter((2, 1), trained=trained).assign(np.ones((2, 1), "f4")))
+            self.hold(weight=nn.Parameter((2, 1)).assign(np.ones((2, 1), "f4")))
 
         def build(self, *xs, mode):
-            return xs[0] @ self.step
+            if not trained:
+                mode.updates[self.step] = self.step * 0.5
+            return xs[0] @ (self.step + self.weight)
 
     with pytest.raises(InputError) as error:
         halves(StepField(), settings(), (X, Y), 1)

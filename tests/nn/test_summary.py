@@ -1,3 +1,6 @@
+import numpy as np
+
+import cgraph as cg
 import nn
 from nn.summary import rows_of, table, text
 
@@ -18,3 +21,43 @@ def test_numbers_are_aligned_to_the_right():
 
 def test_a_shape_without_axes_is_a_number():
     assert text(()) == "number" and text((2, 3)) == "2×3"
+
+
+def layer_macs(layer, *shape):
+    _, macs = rows_of(layer, [nn.Sample(shape)], n=3)
+    assert rows_of(layer, [nn.Sample(shape)])[1] * 3 == macs
+    return macs // 3
+
+
+def test_multiply_adds_are_counted_for_every_layer_that_multiplies():
+    """Of a convolution for each result, of its adjoint for each operand: channels of a group times window."""
+    assert layer_macs(nn.Linear(4, 5), 4) == 4 * 5
+    assert layer_macs(nn.Linear(4, 5), 6, 4) == 6 * 4 * 5
+    assert layer_macs(nn.FullyConnected(12, 5), 3, 4) == 12 * 5
+    assert layer_macs(nn.SwiGLU(4, 6), 4) == 3 * 4 * 6
+    assert layer_macs(nn.Conv1d(4, 6, 3, groups=2), 4, 9) == 6 * 7 * 2 * 3
+    assert layer_macs(nn.Conv2d(4, 6, (3, 2), (2, 1)), 4, 9, 5) == 6 * 4 * 4 * 4 * 6
+    assert layer_macs(nn.Conv3d(2, 3, (1, 2, 3), pad=(0, 1, 0)), 2, 4, 5, 6) == 3 * 4 * 6 * 4 * 2 * 6
+    assert layer_macs(nn.TransposeConv1d(4, 6, 3, 2, groups=2), 4, 9) == 4 * 9 * 3 * 3
+    assert layer_macs(nn.TransposeConv2d(4, 6, (3, 2)), 4, 9, 5) == 4 * 9 * 5 * 6 * 6
+    assert layer_macs(nn.TransposeConv3d(2, 3, (1, 2, 3)), 2, 4, 5, 6) == 2 * 4 * 5 * 6 * 3 * 6
+    assert layer_macs(nn.LSTM(4, 5), 7, 4) == 7 * (4 + 5) * 20
+    assert layer_macs(nn.GRU(4, 5), 7, 4) == 7 * (4 + 5) * 15
+    assert layer_macs(nn.Recurrent(4, 5), 7, 4) == 7 * (4 + 5) * 5
+    assert layer_macs(nn.MultiHeadAttention(8, 4), 7, 8) == 4 * 7 * 8 * 8 + 2 * 7 * 7 * 8
+    assert layer_macs(nn.MultiHeadAttention(8, 4, True, 2), 7, 8) == 2 * 7 * 8 * (8 + 4) + 2 * 7 * 7 * 8
+    assert layer_macs(nn.BatchNorm(4), 4, 9) == layer_macs(nn.Activation("tanh"), 4) == 0
+
+
+def test_results_by_name_are_rows_like_several_results():
+    both = nn.Lambda(lambda x: {"sum": cg.sum(x), "rows": x @ np.ones((3, 2), "f4")})
+    (row,), macs = rows_of(both, [nn.Sample((3,))], n=4)
+    assert row.shapes == ((), (4, 2)) and (row.path, row.kind, row.size) == ("", "Lambda", 0)
+    assert row.macs == macs == 4 * 3 * 2
+    assert "number, 1×2" in nn.summary(both, [nn.Sample((3,))])
+
+
+def test_the_last_line_counts_trained_and_other_values():
+    model = nn.Sequential(nn.Linear(1000, 3), nn.BatchNorm(3, frozen=True), nn.BatchNorm(3))
+    last = nn.summary(model, [nn.Sample((1000,))], 2).splitlines()[-1]
+    assert last.split() == "total 18 values are not trained 3,009 6,000".split()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
 from cgraph.errors import InputError
 from nn.losses import quadratic
@@ -45,3 +46,34 @@ def test_without_validation_there_is_no_check_and_missing_targets_are_named():
     assert check_of(None, model) is None
     with pytest.raises(InputError, match="validation has 1 arrays, of which 1 are targets"):
         check_of((X,), model)
+
+
+def parted(one, other):
+    def loss(predicted, s, t):
+        return {one: nn.losses.quadratic(predicted, s), other: nn.losses.l1(predicted, t)}
+
+    return loss
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 50])
+def test_several_inputs_targets_and_parts_of_the_loss_count_whatever_the_batch(batch):
+    model = nn.Sequential(nn.LambdaArray(lambda a, b: a - 2 * b), nn.initialise(nn.Linear(3, 2), 1))
+
+    def largest(predicted, s, t):
+        return cg.mean(cg.max(predicted + s - t, axis=1))
+
+    step = StepSettings(parted("square", "distance"), targets=2, metrics=(mean_of(largest),))
+    arrays = X, X[::-1] * 3, Y, 5 * Y.astype("f8")
+    outcome = validation_check(model, TrainSettings(step, validation=arrays), batch)()
+    layer = model.parts[1]
+    predicted = (X - 6 * X[::-1]) @ layer.weight.value + layer.bias.value
+    want = ((predicted - Y) ** 2).mean() + np.abs(predicted - 5 * Y).sum(1).mean()
+    assert_near(outcome.loss, want, "float32 sums")
+    assert_near(outcome.metrics["largest"], (predicted - 4 * Y).max(1).mean(), "float32 sums")
+
+
+def test_validation_draws_nothing_and_changes_nothing():
+    model = nn.initialise(nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 2), nn.BatchNorm(2)), 0)
+    check, before = check_of((X, Y), model), {path: x.value for path, x in model.variables().items()}
+    assert check().loss == check().loss
+    assert all((x.value == before[path]).all() for path, x in model.variables().items())

@@ -56,6 +56,7 @@ def is_film(path: Path) -> bool:
 def pillow_film(path: Path) -> Film:
     """Read a film with Pillow."""
     with open_picture(path) as image:
+        image.load()  # before it, Pillow knows no duration of a WebP file
         count, milliseconds = getattr(image, "n_frames", 1), image.info.get("duration") or 100
 
     def frames() -> Iterator[np.ndarray]:
