@@ -86,8 +86,8 @@ def stored_dtype(x: Node) -> np.dtype:
     return x.operands[0].dtype if isinstance(x.op, Cast) and is_storage(x.operands[0].dtype) else x.dtype
 
 
-def of_package(x: np.ndarray, number: int) -> np.ndarray:
-    """Convert an output of this dtype number to the dtypes of the onnx package: ml_dtypes' where NumPy has none."""
+def of_package(x: np.ndarray, number: int = 0) -> np.ndarray:
+    """Convert an array, perhaps of a dtype number, to the onnx package's dtypes: ml_dtypes' where NumPy has none."""
     storage = BY_DTYPE.get(x.dtype)
     is_foreign = storage is not None and not storage.is_native
     if not is_foreign and number not in PACKAGE:
