@@ -79,29 +79,29 @@ def check_readers(graph: Any) -> dict[str, int]:
     Raises
         FormatError: an operator that is neither a conversion nor a move reads one, or a sub-graph returns one
     """
-    found: dict[str, int] = {}
+    dtypes: dict[str, int] = {}
     waiting: list[tuple[Any, bool]] = [(graph, True)]
     while waiting:
         part, is_main = waiting.pop()
-        found |= {v.name: v.type.tensor_type.elem_type for v in part.input if v.type.tensor_type.elem_type in BITS}
-        found |= {t.name: t.data_type for t in part.initializer if t.data_type in BITS}
+        dtypes |= {v.name: v.type.tensor_type.elem_type for v in part.input if v.type.tensor_type.elem_type in BITS}
+        dtypes |= {t.name: t.data_type for t in part.initializer if t.data_type in BITS}
         for node in part.node:
-            check_reader(node, found)
-            number = number_of_result(node, found)
-            found |= dict.fromkeys(node.output, number) if number in BITS else {}
+            check_reader(node, dtypes)
+            number = number_of_result(node, dtypes)
+            dtypes |= dict.fromkeys(node.output, number) if number in BITS else {}
             waiting.extend((inner, False) for inner in graphs_of(node))
         for v in part.output:
-            if v.name in found and not is_main:
-                raise FormatError(f"output {v.name!r} is one {reason(found[v.name])}")
-    return found
+            if v.name in dtypes and not is_main:
+                raise FormatError(f"output {v.name!r} is one {reason(dtypes[v.name])}")
+    return dtypes
 
 
-def check_reader(node: Any, found: Mapping[str, int]) -> None:
+def check_reader(node: Any, dtypes: Mapping[str, int]) -> None:
     """Raise FormatError if a node reads a number that no array has and neither converts nor moves it."""
     places = (0,) if node.op_type in MOVES else CONVERSIONS.get(node.op_type, ())
     for i, name in enumerate(node.input):
-        if name in found and (node.domain or i not in places):
-            raise FormatError(f"{node.op_type} reads {name!r}, {reason(found[name])}")
+        if name in dtypes and (node.domain or i not in places):
+            raise FormatError(f"{node.op_type} reads {name!r}, {reason(dtypes[name])}")
 
 
 def reason(number: int) -> str:
@@ -109,15 +109,15 @@ def reason(number: int) -> str:
     return FEW.format(f"{BITS[number]} bits" if number != POWERS else "exponents alone")
 
 
-def number_of_result(node: Any, found: Mapping[str, int]) -> int:
+def number_of_result(node: Any, dtypes: Mapping[str, int]) -> int:
     """Return the dtype number of a node's results if it is one that no array has, else any other."""
     names, numbers = [*node.input], {a.name: a.i for a in node.attribute}
     if node.op_type in MOVES:
-        return found.get(names[0], 0)
+        return dtypes.get(names[0], 0)
     if node.op_type == "Constant":
         return next((a.t.data_type for a in node.attribute if a.name == "value"), 0)
     if node.op_type == "CastLike":
-        return found.get(names[1], 0)
+        return dtypes.get(names[1], 0)
     if node.op_type == "QuantizeLinear":
-        return found.get(names[2], 0) if len(names) > 2 and names[2] else numbers.get("output_dtype", 0)
+        return dtypes.get(names[2], 0) if len(names) > 2 and names[2] else numbers.get("output_dtype", 0)
     return numbers.get("to", 0) if node.op_type == "Cast" else 0

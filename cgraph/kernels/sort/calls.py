@@ -78,9 +78,9 @@ def sort_nbytes(
     """
     n = shape[axis]
     rows = prod(shape) // n if n else 0
-    wanted = n if most is None else most
-    some = max(wanted, LEAST_ROOM) if selects(index, wanted, n) else n
-    groups = 0 if inserts(index, wanted) or not rows else -(-rows // rows_of_group(rows, n))
+    count = n if most is None else most
+    some = max(count, LEAST_ROOM) if selects(index, count, n) else n
+    groups = 0 if inserts(index, count) or not rows else -(-rows // rows_of_group(rows, n))
     nbytes = groups * group_bytes(some, int(dtype[1:]), index)
     return max(nbytes, gpu_sort.sort_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
 
