@@ -303,6 +303,9 @@ def test_what_becomes_of_them_is_known_by_name():
         helper.make_node("QuantizeLinear", ["x", "s", ""], ["told"], output_dtype=23),
         helper.make_node("QuantizeLinear", ["x", "s"], ["bytes"]),
     ]
+    nodes += [
+        helper.make_node(kind, [], [kind]) for kind in ("Identity", "CastLike", "QuantizeLinear", "Cast")
+    ]  # faulty
     want = {"c": 26, "i": 26, "like": 26, "powers": 24, "zero": 26, "told": 23}
     assert check_readers(helper.make_graph(nodes, "g", [], [])) == want
     exponents = helper.make_node("Exp", ["powers"], ["y"])

@@ -111,7 +111,7 @@ def reason(number: int) -> str:
 
 def number_of_result(node: Any, dtypes: Mapping[str, int]) -> int:
     """Return the dtype number of a node's results if it is one that no array has, else any other."""
-    names, numbers = [*node.input], {a.name: a.i for a in node.attribute}
+    names, numbers = [*node.input, "", "", ""], {a.name: a.i for a in node.attribute}
     if node.op_type in MOVES:
         return dtypes.get(names[0], 0)
     if node.op_type == "Constant":
@@ -119,5 +119,5 @@ def number_of_result(node: Any, dtypes: Mapping[str, int]) -> int:
     if node.op_type == "CastLike":
         return dtypes.get(names[1], 0)
     if node.op_type == "QuantizeLinear":
-        return dtypes.get(names[2], 0) if len(names) > 2 and names[2] else numbers.get("output_dtype", 0)
+        return dtypes.get(names[2], 0) if names[2] else numbers.get("output_dtype", 0)
     return numbers.get("to", 0) if node.op_type == "Cast" else 0
