@@ -18,8 +18,6 @@ LIST, DOCS = ROOT / "tests/formats/onnx_node_tests.txt", ROOT / "docs/onnx.md"
 REASONS = {
     r"not supported: ai\.onnx\.(ml|preview)": "operators of the domains ai.onnx.ml and ai.onnx.preview",
     r"RegexFullMatch": "patterns of strings, whose matching time has no bound",
-    r"has ONNX's dtype|numbers of 2 or 4 bits": "dtypes that cgraph does not support: floats of 4 bits, "
-    "powers of 2 of 8 bits, results of 2 or 4 bits",
     r"ImageDecoder": "decoding pictures is not an array operation",
 }
 BY_NAME = {

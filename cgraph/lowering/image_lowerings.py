@@ -12,6 +12,7 @@ from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots
 from cgraph.kernels.conv.lanes_rule import gains_by_lanes
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
+from cgraph.kernels.depthwise.calls import is_depthwise
 from cgraph.kernels.filter_grad.calls import FilterGrad
 from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
@@ -55,7 +56,7 @@ from cgraph.ops.physical.conv_layer import (
     transposed_of,
 )
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, transposed_bias
-from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters, RoundFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, PackDepthwise, PackFilters, RoundFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.frames import FromFrames, PadFrames, PoolFrames, ToFrames, stack_filters
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
@@ -282,7 +283,10 @@ def direct(b: ImageBuilder, node: Node) -> Node:
 
 def computed_filters(b: ImageBuilder, node: Node, shape: ConvShape | TransposedShape, pairs: bool) -> Node:
     """Return the filters of a convolution, packed in each run, and in pairs if they are rounded."""
-    filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+    plain = b.plain(node.operands[1])
+    if isinstance(shape, ConvShape) and is_depthwise(shape):
+        return apply(PackDepthwise(shape), plain)
+    filters = apply(PackFilters(shape), plain)
     return apply(RoundFilters.of(shape), filters) if pairs else filters
 
 

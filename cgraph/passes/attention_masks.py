@@ -1,6 +1,8 @@
 """Masks of attention in separate ops: the keys that they hide, and their shape relative to that of the products."""
 
+from functools import reduce
 from math import inf
+from operator import add
 
 import numpy as np
 
@@ -24,17 +26,25 @@ class Mask(Record, eq=False):
         lead: leading axes of the scores to which it is applied
         turned: these scores have keys before queries
         negated: it is True where a key is hidden
+        more: other numbers that are added to the same array
+        parts: the shape of these scores where queries or keys have several axes, such as rows and columns of an image;
+            empty if they have one each
+        whole: the shape that it has with one axis each
     """
 
     node: Node
     lead: tuple[int, ...]
     turned: bool = False
     negated: bool = False
+    more: tuple[Node, ...] = ()
+    parts: tuple[int, ...] = ()
+    whole: tuple[int, ...] = ()
 
 
 def applied(mask: Mask, lead: tuple[int, ...], new: New) -> Node:
     """Return a mask, or factors, for scores of these leading axes; axes of length 1 stay where they can."""
-    x = new[mask.node]
+    x = reduce(add, (new[y] for y in mask.more), new[mask.node])
+    x = reshape(broadcast_to(x, mask.parts), mask.whole) if mask.parts else x
     x = reshape(x, (1,) * (len(mask.lead) + 2 - x.ndim) + x.shape)
     x = logical_not(x) if mask.negated else x
     x = swapaxes(x, -1, -2) if mask.turned else x

@@ -3,7 +3,7 @@ values.
 """
 
 from collections.abc import Callable, Iterator
-from functools import reduce
+from functools import partial, reduce
 from math import inf
 from operator import add, and_
 
@@ -43,6 +43,7 @@ class Scores(Record, eq=False):
         masks: other masks, all added or all bool
         softcap: products times their factor become ``softcap * tanh(product / softcap)``; 0 for no cap
         safe: weights that are NaN are replaced by 0
+        whole: the shape of the scores above a reshape that splits queries or keys; empty if nothing does
     """
 
     at: Node
@@ -55,6 +56,7 @@ class Scores(Record, eq=False):
     masks: tuple[Mask, ...] = ()
     softcap: float = 0.0
     safe: bool = False
+    whole: tuple[int, ...] = ()
 
 
 def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -62,7 +64,8 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     bytes.
 
     Any of these arrays may have its last two axes exchanged, as in ``v.T @ softmax(...).T``, and other leading axes.
-    Several masks become one, their sum. Factors of each query's products become factors of the query.
+    Several masks become one, their sum. Factors of each query's products become factors of the query. Numbers may be
+    added to scores whose queries and keys have several axes, as relative positions of rows and of columns are.
 
     Values change in the last places. A constant mask that hides all later keys becomes `causal`; repeated heads of keys
     become shared ones. Not detected: a bool mask beside numbers that are added; a bool mask beside a causal one of
@@ -131,6 +134,9 @@ def down_to_product(s: Scores, graph: Roots) -> Scores | None:
     """Return the product of queries and keys and the steps after it; None if a node is not computed from one."""
     if not graph.is_inner(s.at):
         return None
+    if s.whole:
+        rule = SPLIT_RULES.get(type(s.at.op))
+        return next((x for x in map(partial(down_to_product, graph=graph), rule(s) if rule else ()) if x), None)
     lead = tuple(n for n in s.at.shape[:-2] if n != 1)
     s = replace(s, lead=max(lead, s.lead, key=len))
     if isinstance(s.at.op, Matmul):
@@ -171,7 +177,7 @@ def take_added(s: Scores) -> Iterator[Scores]:
     """scores + mask"""
     if s.scale != 1.0 or s.factor or s.softcap:  # the mask is scaled, or capped, too
         return
-    is_free = all(x.node.dtype != bool for x in s.masks)
+    is_free = is_free_sum(s)
     for x, mask in (s.at.operands, s.at.operands[::-1]):
         later = None if s.safe or s.turned else number_of_later_keys(mask)
         if later is not None:
@@ -207,10 +213,34 @@ def take_cap(s: Scores) -> Iterator[Scores]:
 
 
 def take_view(s: Scores) -> Iterator[Scores]:
-    """scores under other leading axes; scores with queries and keys exchanged"""
+    """scores under other leading axes; scores with queries and keys exchanged; sums of scores with more axes"""
     below = look_through(s)
     if below is not None:
         yield below
+    elif isinstance(s.at.op, Reshape) and is_free_sum(s):
+        yield replace(s, at=s.at.operands[0], whole=s.at.shape)
+
+
+def is_free_sum(s: Scores) -> bool:
+    """Return True if numbers may be added to scores: nothing has scaled or capped them, and no mask is bool."""
+    return s.scale == 1.0 and not s.factor and not s.softcap and all(x.node.dtype != bool for x in s.masks)
+
+
+def take_added_parts(s: Scores) -> Iterator[Scores]:
+    """scores + numbers, where queries or keys have several axes"""
+    for x, y in (s.at.operands, s.at.operands[::-1]):
+        mask, last = unbroadcast(y), s.masks[-1] if s.masks else None
+        if last is not None and last.parts == s.at.shape:
+            yield replace(s, at=x, masks=(*s.masks[:-1], replace(last, more=(*last.more, mask))))
+        else:
+            own = Mask(mask, s.whole[:-2], s.turned, parts=s.at.shape, whole=s.whole)
+            yield replace(s, at=x, masks=(*s.masks, own))
+
+
+def take_joined(s: Scores) -> Iterator[Scores]:
+    """scores whose queries and keys have one axis each, below those that have several"""
+    if s.at.operands[0].shape == s.whole:
+        yield replace(s, at=s.at.operands[0], whole=())
 
 
 def look_through(s: Scores) -> Scores | None:
@@ -232,6 +262,9 @@ RULES: dict[type, Callable[[Scores], Iterator[Scores]]] = {
     Reshape: take_view,
     Transpose: take_view,
 }
+
+
+SPLIT_RULES: dict[type, Callable[[Scores], Iterator[Scores]]] = {Add: take_added_parts, Reshape: take_joined}
 
 
 def is_for_queries(x: Node, turned: bool) -> bool:

@@ -97,7 +97,8 @@ def is_fusible(node: Node, least: int) -> bool:
         least = 1  # generic kernels multiply the zeros between pixels, too
     if node.dtype.kind != "f" or max(k, c) < least:
         return False
-    packed = op.groups == 1 and k >= PACKED_CHANNELS and (c >= PACKED_CHANNELS or c <= PLAIN_CHANNELS)
+    is_packed = op.groups == 1 or (isinstance(op, Conv2d) and op.groups == k == c)
+    packed = is_packed and k >= PACKED_CHANNELS and (c >= PACKED_CHANNELS or c <= PLAIN_CHANNELS)
     return packed or has_constant_filters(node)
 
 

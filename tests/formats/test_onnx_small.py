@@ -1,8 +1,9 @@
-"""ONNX's integers of 2 and 4 bits: weights as onnxruntime reads them, held as bytes, read by conversions alone."""
+"""ONNX's numbers of 2 and 4 bits and powers of 2: packed weights, read by conversions and moves alone."""
 
 import numpy as np
 import pytest
 
+from cgraph.dtypes.convert import convert, resolve_dtype
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import load
@@ -11,8 +12,10 @@ from tests.support.tolerance import assert_near
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 KINDS = {"UINT4": (0, 16), "INT4": (-8, 8), "UINT2": (0, 4), "INT2": (-2, 2)}
+FLOATS = {"FLOAT4E2M1": (4, "float8_e4m3fn"), "FLOAT8E8M0": (8, "bfloat16")}  # bits, and the dtype that stores them
 
 
 @pytest.fixture
@@ -106,10 +109,81 @@ def test_large_weights_are_read_where_they_lie(tmp_path, rng):
 def test_every_byte_is_unpacked_as_the_onnx_package_does(kind):
     each = 8 // int(kind[-1])
     proto = TensorProto(name="w", data_type=getattr(TensorProto, kind), dims=[256 * each], raw_data=bytes(range(256)))
-    nodes = [helper.make_node("Cast", ["w"], ["f"], to=1), helper.make_node("Add", ["x", "f"], ["y"])]
-    file = model(nodes, [proto], (256 * each,), (256 * each,)).SerializeToString()
+    assert_unpacked_as_by_the_package(proto)
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("kind", FLOATS)
+def test_every_byte_of_floats_is_unpacked_as_the_onnx_package_does(kind, raw):
+    proto = TensorProto(name="w", data_type=getattr(TensorProto, kind), dims=[256 * 8 // FLOATS[kind][0]])
+    if raw:
+        proto.raw_data = bytes(range(256))
+    else:
+        proto.int32_data.extend(range(256))
+    assert_unpacked_as_by_the_package(proto)
+    assert unpack(packed_bytes(proto), proto, Allowance(0)).dtype == resolve_dtype(FLOATS[kind][1])
+
+
+def assert_unpacked_as_by_the_package(proto):
+    shape = tuple(proto.dims)
+    nodes = [helper.make_node("Cast", ["w"], ["f"], to=1), helper.make_node("Mul", ["x", "f"], ["y"])]
+    file = model(nodes, [proto], shape, shape).SerializeToString()
     want = numpy_helper.to_array(proto).astype("float32")
-    np.testing.assert_array_equal(load(file).compile()(np.zeros(256 * each, "float32"))[0], want)
+    assert len(set(want[~np.isnan(want)].tolist())) > 3
+    np.testing.assert_array_equal(load(file).compile()(np.ones(shape, "float32"))[0], want)
+
+
+@pytest.mark.parametrize("scales", ["FLOAT8E4M3FN", "FLOAT8E8M0"])
+def test_weights_of_four_bits_have_scales_of_eight(scales, rng):
+    """Blocks of 16 with scales of 8 bits, as NVFP4 and MXFP4 have them."""
+    w = rng.integers(0, 256, 64 * 6 // 2, dtype="u1").tobytes()
+    s = rng.integers(0x30, 0x48, (4, 6), dtype="u1") if scales != "FLOAT8E8M0" else rng.integers(124, 130, (4, 6))
+    parts = [
+        TensorProto(name="w", data_type=TensorProto.FLOAT4E2M1, dims=[64, 6], raw_data=w),
+        TensorProto(
+            name="s", data_type=getattr(TensorProto, scales), dims=[4, 6], raw_data=bytes(s.reshape(-1).tolist())
+        ),
+    ]
+    nodes = [
+        helper.make_node("Cast", ["s"], ["t"], to=1),
+        helper.make_node("DequantizeLinear", ["w", "t"], ["f"], axis=0, block_size=16),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    file, x = model(nodes, parts, (3, 64), (3, 6)), rng.random((3, 64), "float32")
+    want = ReferenceEvaluator(file).run(None, {"x": x})[0]
+    assert_near(load(file.SerializeToString()).compile()(x)[0], want, "float32 products in blocks")
+
+
+def test_rows_of_packed_weights_are_looked_up_before_they_are_converted(rng):
+    w, places = rng.integers(-8, 8, (5, 7)), np.array([4, 0, 4])
+    nodes = [
+        helper.make_node("Transpose", ["w"], ["t"]),
+        helper.make_node("Gather", ["t", "i"], ["g"], axis=1),
+        helper.make_node("DequantizeLinear", ["g", "s"], ["f"]),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    parts = [tensor("w", w, "INT4"), numpy_helper.from_array(places, "i")]
+    file = model(nodes, [*parts, numpy_helper.from_array(np.float32(0.5), "s")], (2, 7), (2, 3)).SerializeToString()
+    x = rng.random((2, 7), "float32")
+    assert_near(load(file).compile()(x)[0], x @ w.T[:, places].astype("float32") * 0.5, "float32 products")
+
+
+@pytest.mark.parametrize(
+    ("kind", "stored"), [("INT4", "int8"), ("UINT2", "uint8"), *((k, d) for k, (_, d) in FLOATS.items())]
+)
+def test_an_output_of_them_has_the_dtype_that_stores_them(kind, stored):
+    number = getattr(TensorProto, kind)
+    file = model([helper.make_node("Cast", ["x"], ["q"], to=number)], [], (4,), (4,))
+    file.graph.output[0].CopyFrom(helper.make_tensor_value_info("q", number, [4]))
+    (got,) = load(file.SerializeToString()).compile()(np.array([0, 0.5, 1, 2], "float32"))
+    assert got.dtype == resolve_dtype(stored)
+    want = {
+        "INT4": [0, 0, 1, 2],
+        "UINT2": [0, 0, 1, 2],
+        "FLOAT4E2M1": [0, 0.5, 1, 2],
+        "FLOAT8E8M0": [2.0**-127, 0.5, 1, 2],
+    }
+    assert convert(got, np.dtype("float32")).tolist() == want[kind]
 
 
 @pytest.mark.parametrize("change", [-1, 1])
@@ -143,27 +217,23 @@ def inner_branch(name):
 @pytest.mark.parametrize(
     "nodes",
     [
-        [helper.make_node("Transpose", ["w"], ["t"]), helper.make_node("Cast", ["t"], ["y"], to=1)],
-        [helper.make_node("Cast", ["x"], ["i"], to=3), helper.make_node("CastLike", ["i", "w"], ["y"])],
-        [helper.make_node("QuantizeLinear", ["x", "s", "w"], ["y"])],
+        [helper.make_node("Add", ["w", "w"], ["t"]), helper.make_node("Cast", ["t"], ["y"], to=1)],
+        [helper.make_node("Transpose", ["w"], ["t"]), helper.make_node("Abs", ["t"], ["y"])],
+        [helper.make_node("CastLike", ["x", "w"], ["t"]), helper.make_node("Abs", ["t"], ["y"])],
+        [helper.make_node("QuantizeLinear", ["x", "s", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])],
+        [helper.make_node("QuantizeLinear", ["x", "s"], ["t"], output_dtype=22), helper.make_node("Neg", ["t"], ["y"])],
+        [helper.make_node("Gather", ["x", "w"], ["y"])],
         [inner_branch("w"), helper.make_node("Cast", ["t"], ["y"], to=1)],
         [helper.make_node("Cast", ["w"], ["y"], domain="elsewhere", to=1)],
     ],
-    ids=["transpose", "like", "quantize", "branch", "domain"],
+    ids=["add", "transpose", "like", "quantize", "told", "places", "branch", "domain"],
 )
 def test_whoever_else_reads_them_is_refused(nodes):
     parts = [tensor("w", np.zeros(4, int), "INT4"), numpy_helper.from_array(np.float32(1), "s")]
     parts.append(numpy_helper.from_array(np.bool_(True), "c"))
     file = model(nodes, parts, (4,), (4,))
     file.opset_import.append(helper.make_opsetid("elsewhere", 1))
-    with pytest.raises(FormatError, match="numbers of 2 or 4 bits|not supported"):
-        load(file.SerializeToString())
-
-
-def test_an_output_of_them_is_refused():
-    file = model([helper.make_node("Identity", ["x"], ["y"])], [tensor("w", np.zeros(4, int), "INT4")])
-    file.graph.output.append(helper.make_tensor_value_info("w", TensorProto.INT4, [4]))
-    with pytest.raises(FormatError, match="output 'w' is one which has numbers of 2 or 4 bits"):
+    with pytest.raises(FormatError, match="numbers of 4 bits; only .* Insert a Cast|not supported"):
         load(file.SerializeToString())
 
 
@@ -205,18 +275,39 @@ def test_inputs_and_results_of_few_bits_are_told_apart():
     few, wide = (
         helper.make_tensor_value_info(n, k, (2,)) for n, k in (("q", TensorProto.INT4), ("f", TensorProto.FLOAT))
     )
-    for name, place, is_read in (("q", 0, True), ("q", 1, False), ("q", 2, True), ("f", 1, True)):
+    for name, place, is_read in (("q", 0, False), ("q", 1, True), ("q", 2, True), ("f", 0, True)):
         operands = ["f", "f", "f"]
         operands[place] = name
-        nodes = [helper.make_node("DequantizeLinear", operands, ["y"])]
+        nodes = [helper.make_node("QuantizeLinear", operands, ["y"])]
         graph = helper.make_graph(nodes, "g", [few, wide], [helper.make_tensor_value_info("y", 1, (2,))])
         if is_read:
             check_readers(graph)
         else:
-            with pytest.raises(FormatError, match="DequantizeLinear reads 'q', which has numbers of 2 or 4 bits"):
+            with pytest.raises(FormatError, match="QuantizeLinear reads 'q', which has numbers of 4 bits"):
                 check_readers(graph)
     cast = helper.make_node("Cast", ["q"], ["y"], to=1, domain="other")
     with pytest.raises(FormatError, match="Cast reads 'q'"):
         check_readers(helper.make_graph([cast], "g", [few], []))
-    with pytest.raises(FormatError, match="output 'q' is one which has numbers of 2 or 4 bits"):
-        check_readers(helper.make_graph([], "g", [few], [few]))
+    assert check_readers(helper.make_graph([], "g", [few, wide], [few])) == {"q": TensorProto.INT4}
+
+
+def test_what_becomes_of_them_is_known_by_name():
+    w = tensor("w", np.zeros(4, int), "INT2")
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value=w),
+        helper.make_node("Identity", ["c"], ["i"]),
+        helper.make_node("CastLike", ["x", "i"], ["like"]),
+        helper.make_node("Cast", ["like"], ["wide"], to=1),
+        helper.make_node("Cast", ["wide"], ["powers"], to=24),
+        helper.make_node("QuantizeLinear", ["x", "s", "i"], ["zero"]),
+        helper.make_node("QuantizeLinear", ["x", "s", ""], ["told"], output_dtype=23),
+        helper.make_node("QuantizeLinear", ["x", "s"], ["bytes"]),
+    ]
+    nodes += [
+        helper.make_node(kind, [], [kind]) for kind in ("Identity", "CastLike", "QuantizeLinear", "Cast")
+    ]  # faulty
+    want = {"c": 26, "i": 26, "like": 26, "powers": 24, "zero": 26, "told": 23}
+    assert check_readers(helper.make_graph(nodes, "g", [], [])) == want
+    exponents = helper.make_node("Exp", ["powers"], ["y"])
+    with pytest.raises(FormatError, match="Exp reads 'powers', which has numbers of exponents alone"):
+        check_readers(helper.make_graph([*nodes, exponents], "g", [], []))

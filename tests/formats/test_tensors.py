@@ -138,12 +138,16 @@ def test_packed_numbers_are_decoded(dtype):
 
 def test_values_of_the_package_onnx_are_of_its_dtypes():
     half = Const(np.ones(2, "f4"), "bfloat16").op.array
-    assert of_package(half).dtype == ml_dtypes.bfloat16 and of_package(half).tolist() == [1, 1]
+    assert of_package(half, 16).dtype == ml_dtypes.bfloat16 and of_package(half, 16).tolist() == [1, 1]
     plain = np.ones(2, "f2")
-    assert of_package(plain) is plain and from_package(plain) is plain and from_package(None) is None
-    for name, want in (("int4", "int8"), ("uint4", "uint8"), ("int2", "int8"), ("uint2", "uint8")):
-        few = np.array([1, 0], getattr(ml_dtypes, name))
-        assert from_package(few).dtype == want and from_package(few).tolist() == [1, 0]
+    assert of_package(plain, 1) is plain and from_package(plain) is plain and from_package(None) is None
+    stored = {"uint4": "uint8", "int4": "int8", "float4_e2m1fn": "float8_e4m3fn", "float8_e8m0fnu": "bfloat16"}
+    stored |= {"uint2": "uint8", "int2": "int8"}
+    for number, (name, want) in zip((21, 22, 23, 24, 25, 26), stored.items()):
+        few = np.array([1, 0.5], getattr(ml_dtypes, name))
+        held = from_package(few)
+        assert held.dtype == resolve_dtype(want) and of_package(held, number).dtype == few.dtype
+        assert of_package(held, number).tobytes() == few.tobytes()
 
 
 def sparse(dims, values, indices):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
-from cgraph.kernels.sort.signature import FEW
+from cgraph.kernels.sort.signature import FEW, LEAST_ROOM
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import filled, strided
@@ -113,9 +113,13 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
 def test_the_first_few_are_those_of_a_whole_sort_in_rows_of_any_order(dtype, descending, target):
-    """On both sides of the most items that are inserted one by one, and of whole vectors; contiguous or not."""
+    """On both sides of the most items that are inserted one by one, and of whole vectors; contiguous or not; in rows
+    of one buffer for the first items, and of several.
+    """
     rng = np.random.default_rng(9)
-    for n, most in ((1, 1), (8, 2), (19, 16), (31, 30), (70, FEW), (70, FEW + 1), (200, 7)):
+    sizes = (1, 1), (8, 2), (19, 16), (31, 30), (70, FEW), (70, FEW + 1), (200, 7)
+    rooms = (4 * LEAST_ROOM - 1, FEW + 1), (8 * LEAST_ROOM + 13, FEW + 1), (4 * LEAST_ROOM + 5, LEAST_ROOM + 1)
+    for n, most in (*sizes, *rooms):
         rows = [
             rng.normal(0, 40, n).astype(dtype),
             numbers((n,), dtype),

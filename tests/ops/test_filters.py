@@ -4,20 +4,27 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import apply
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
+from cgraph.kernels.depthwise.calls import pack_depthwise
 from cgraph.kernels.filter_grad.calls import FilterGrad
+from cgraph.kernels.pack_filters.calls import pack_depthwise_calls
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window import Window
+from cgraph.lowering.lower import lower_images
+from cgraph.lowering.options import LoweringOptions
 from cgraph.ops.conv import ConvFilters
-from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters, RoundFilters
+from cgraph.ops.physical.filters import BlockedConvFilters, PackDepthwise, PackFilters, RoundFilters
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16
+from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.record import replace
-from tests.support.kernels import TARGETS
+from tests.support.kernels import TARGETS, view_of
 from tests.support.ops import kernel_result, scattered
 from tests.support.tolerance import assert_near
 
@@ -38,6 +45,43 @@ def test_filters_are_packed_as_numpy_packs_them(c, k, groups, name):
             kernel_result(node, [given], "all", target=target)[0], pack_conv(shape, f).ravel()
         )
     assert node.shape == (shape.weights_nbytes // 4,) and node.dtype == "float32"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("c", [3, 16, 37, 64])
+def test_depthwise_filters_are_packed_as_numpy_packs_them(c, name):
+    """Blocks that are full, and a last one that is not."""
+    target = target_named(name)
+    shape = ConvShape(c, 6, 7, c, target, WINDOW, c)
+    f = RNG.normal(size=(c, 1, 2, 3)).astype("f4")
+    node = apply(PackDepthwise(shape), cg.Var(f.shape))
+    want = pack_depthwise(shape, f)
+    assert node.shape == want.shape
+    for given in (f, scattered(f)):
+        np.testing.assert_array_equal(kernel_result(node, [given], "all", target=target)[0], want)
+
+
+def test_depthwise_filters_of_another_shape_are_refused():
+    shape = ConvShape(5, 6, 7, 5, host_target(), WINDOW, 5)
+    out, f = (view_of(np.zeros(s, "f4")) for s in ((1, 6, shape.lanes), (5, 1, 3, 2)))
+    with pytest.raises(ValueError, match=r"filters of shape \(5, 1, 3, 2\) do not fit"):
+        pack_depthwise_calls(shape, out, f)
+
+
+@pytest.mark.parametrize("engine", [*TARGETS, "cuda-sim"])
+@pytest.mark.parametrize("c", [8, 19, 48])
+def test_depthwise_convolutions_with_computed_filters_read_blocks(c, engine):
+    """As a mixture of experts computes filters from the picture; the channels need not fill their blocks."""
+    x, share = cg.Var((2, c, 9, 8), name="x"), cg.Var((1, 4), name="share")
+    f = cg.reshape(share @ cg.Const(RNG.normal(size=(4, c * 9)).astype("f4")), (c, 1, 3, 3))
+    y = cg.relu(cg.conv2d(cg.relu(x), f, 2, 1, groups=c) + cg.Const(RNG.normal(size=(c, 1, 1)).astype("f4")))
+    given = RNG.normal(size=x.shape).astype("f4"), RNG.normal(size=share.shape).astype("f4")
+    chosen = engine if engine == "cuda-sim" else CpuEngine(target=engine, poison=True)
+    function = cg.compile(y, [x, share], engine=chosen)
+    want = cg.compile(y, [x, share], engine="reference")(*given)
+    assert_near(function(*given), want, "float32 products")
+    lowered = lower_images(fuse_epilogues((y,)), host_target(), LoweringOptions())
+    assert PackDepthwise in {type(node.op) for node in post_order(lowered)}
 
 
 def test_transposed_filters_have_their_own_order():

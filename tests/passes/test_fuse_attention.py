@@ -70,6 +70,54 @@ def test_written_out_attention_is_one_op(name):
     assert_same_values(rewrite_graph, found)
 
 
+def split_scores(s, *bias):
+    """Scores of queries of 2 × 3 and keys of 3 × 2, with numbers added, and back."""
+    parts = cg.reshape(s, (*s.shape[:-2], 2, 3, 3, 2))
+    for x in bias:
+        parts = parts + x if x.ndim > 2 else x + parts
+    return cg.reshape(parts, s.shape)
+
+
+ROWS, COLUMNS = (B, H, 2, 3, 3, 1), (B, H, 2, 3, 1, 2)  # relative positions: of key rows, of key columns
+
+
+@pytest.mark.parametrize("shapes", [(ROWS, COLUMNS), (COLUMNS,), ((2, 3, 1, 1), ROWS), ((3, 2),)])
+@pytest.mark.parametrize("also", [False, True])
+def test_numbers_are_added_to_scores_of_rows_and_columns(shapes, also):
+    """Relative positions of rows and columns, as mvitv2 and SAM add them, become one mask."""
+    q, k, v = heads("q", 6, D), heads("k", 6, D), heads("v", 6, E)
+    s = split_scores(products(q, k) * 0.5, *(cg.Var(x, name=f"bias{i}") for i, x in enumerate(shapes)))
+    found = cg.softmax(s + cg.Var((6, 6), name="more") if also else s, -1) @ v
+    assert only_attention(found).has_mask
+    assert_same_values(rewrite_graph, found)
+
+
+def test_numbers_are_added_to_split_scores_with_keys_before_queries():
+    q, k, v = heads("q", 6, D), heads("k", 6, D), heads("v", 6, E)
+    turned = split_scores(k @ cg.swapaxes(q, -1, -2), cg.Var(ROWS, name="rows"), cg.Var(COLUMNS, name="columns"))
+    found = cg.swapaxes(v, -1, -2) @ cg.softmax(turned, -2)
+    assert only_attention(found).has_mask
+    assert_same_values(rewrite_graph, found)
+
+
+SPLIT_OTHERWISE = {
+    "scaled after the sum": lambda s: split_scores(s, cg.Var(ROWS, name="b")) * 0.5,
+    "capped after the sum": lambda s: cg.tanh(split_scores(s, cg.Var(ROWS, name="b")) / 2.0) * 2.0,
+    "scaled between": lambda s: cg.reshape((cg.reshape(s, (B, H, 2, 3, 3, 2)) + cg.Var(ROWS, name="b")) * 0.5, s.shape),
+    "beside a bool mask": lambda s: cg.where(
+        cg.Var((6, 6), "bool", name="seen"), split_scores(s, cg.Var(ROWS, name="b")), -np.inf
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPLIT_OTHERWISE)
+def test_other_ops_on_split_scores_keep_the_values(name):
+    q, k, v = heads("q", 6, D), heads("k", 6, D), heads("v", 6, E)
+    found = cg.softmax(SPLIT_OTHERWISE[name](products(q, k)), -1) @ v
+    assert Attention not in ops_of(fuse_attention((found,)))
+    assert_same_values(rewrite_graph, found)
+
+
 STEPS = {
     "seen": lambda s, name: cg.where(cg.Var((B, 1, M, N), "bool", name=name), s, -np.inf),
     "hidden": lambda s, name: cg.where(cg.Var((H, M, N), "bool", name=name), -np.inf, s),

@@ -41,7 +41,9 @@ class Prepared:
             self.function = self.model.compile(**self.options)
         assert self.function is not None
         results = self.function.run(None, {x.name: values[x.name] for x in self.model.inputs})
-        return self._declared(dict(zip(self.model.names, map(of_package, results))))
+        numbers = {v.name: v.type.tensor_type.elem_type for v in self.outputs}
+        named = zip(self.model.names, results, strict=True)
+        return self._declared({name: of_package(x, numbers.get(name, 0)) for name, x in named})
 
     def _declared(self, results: dict[str, Any]) -> tuple[Any, ...]:
         """Return a result for each output of the file: an array, or for a sequence the list of its items."""

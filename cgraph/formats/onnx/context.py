@@ -47,6 +47,7 @@ class Context(Record, eq=False):
         named: returns a value of the graph by its name
         arrays: converts a TensorProto to an array
         vocabulary: the strings of the file
+        few: ONNX's dtype numbers of the values that no array has, by name (`cgraph.formats.onnx.small`)
     """
 
     kind: str
@@ -63,6 +64,7 @@ class Context(Record, eq=False):
     named: Callable[[str], Value]
     arrays: Callable[[Any], np.ndarray]
     vocabulary: Vocabulary
+    few: Mapping[str, int]
 
     def __getitem__(self, i: int) -> Node:
         """Return operand i, which must exist and have a fixed shape."""

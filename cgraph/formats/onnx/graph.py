@@ -45,6 +45,7 @@ class OnnxGraphBuilder:
         evaluator: computes constants while the graph is built, with the allowance of the file
         limits: bounds of dynamic lengths, and the checks of a run
         vocabulary: the strings of the file
+        few: ONNX's dtype numbers of the values that no array has, by name
         file: the model's name, for messages
         sizes: number of nodes of functions, including the functions that they call
         imports: versions by domain of called functions
@@ -57,6 +58,7 @@ class OnnxGraphBuilder:
     evaluator: Evaluator
     limits: LengthBounds
     vocabulary: Vocabulary
+    few: Mapping[str, int] = field(default_factory=dict)
     file: str = "model"
     depth: int = 0
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -198,6 +200,7 @@ class OnnxGraphBuilder:
             lambda name: lookup(scope, name, "value"),
             self.array,
             self.vocabulary,
+            self.few,
         )
         is_split = key in MOVES and any(isinstance(x, Tokens) for x in operands)
         answer = moved_tokens(context) if is_split else importer(context)
@@ -241,7 +244,7 @@ class OnnxGraphBuilder:
         scope.update(zip(proto.input, operands))
         self.charge(len(proto.input) + len(proto.output) + len(proto.attribute_proto) + len(attributes), scope)
         references = {a.name: a for a in proto.attribute_proto} | dict(attributes)
-        inner = replace(self, opsets=self.imports[key] or self.opsets, references=references)
+        inner = replace(self, opsets=self.imports[key] or self.opsets, references=references, few={})
         inner.run(proto.node, scope, set(proto.output))
         return [lookup(scope, name, "result of a function") for name in proto.output]
 

@@ -23,7 +23,7 @@ from cgraph.formats.onnx.either import Either, cases_of, map_cases
 from cgraph.formats.onnx.graph import OnnxGraphBuilder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.small import check_readers, storage_dtype
 from cgraph.formats.onnx.source import Source, open_source
-from cgraph.formats.onnx.tensors import DTYPE, widen
+from cgraph.formats.onnx.tensors import DTYPE, STORED_AS, widen
 from cgraph.formats.onnx.text_inputs import with_text_inputs
 from cgraph.formats.onnx.vocabulary import STRING, CodedStrings, Tokens, Vocabulary
 from cgraph.formats.unspecified import UnknownError
@@ -91,7 +91,8 @@ def graph_of(
     evaluator = Evaluator(allowance, constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
     opsets = opsets_of(proto.opset_import)
-    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, vocabulary, opened.name)
+    few = opened.few
+    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, vocabulary, few, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
     inputs |= {name: CodedStrings(inputs[name]) for name in string_inputs}
     scope = builder.build(graph, ChainMap(inputs))
@@ -169,8 +170,8 @@ def declared_outputs(x: Any, proto: Any) -> Any:
     if isinstance(x, Ragged):
         return Ragged(declared_outputs(x.node, proto), x.counts)
     number = proto.type.tensor_type.elem_type
-    is_rounded = isinstance(x, Node) and x.dtype == FLOAT32 and DTYPE.get(number) in BY_NAME
-    return astype(x, DTYPE[number]) if is_rounded else x
+    name = STORED_AS.get(number, DTYPE.get(number))
+    return astype(x, name) if isinstance(x, Node) and x.dtype == FLOAT32 and name in BY_NAME else x
 
 
 def leaves(values: Any) -> list[Var]:
@@ -245,6 +246,7 @@ def check_operators(opened: Source) -> Mapping[tuple[str, str], Any]:
     if opened.functions is None:
         functions = {(f.domain, f.name): f for f in opened.proto.functions}
         check_supported(opened.proto, functions)
+        opened.few = check_readers(opened.proto.graph)
         opened.functions = functions
     return opened.functions
 
@@ -268,7 +270,6 @@ def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> Non
                 "ORT_ENABLE_EXTENDED"
             )
         raise FormatError(f"{len(missing)} operators are not supported: {named}. {way_out}")
-    check_readers(proto.graph)
 
 
 def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, Any]) -> Any:

@@ -45,6 +45,7 @@ class Source:
         parsed_nbytes: bytes of the parsed proto
         budget: the remaining allowance of building the graph
         functions: the model's functions by domain and name; None until its operators are checked
+        few: dtype numbers of the values that no array has, by name; known when the operators are checked
     """
 
     proto: Any
@@ -56,6 +57,7 @@ class Source:
     parsed_nbytes: int = 0
     budget: Allowance = field(default_factory=lambda: Allowance(0))
     functions: Mapping[tuple[str, str], Any] | None = None
+    few: Mapping[str, int] = field(default_factory=dict)
 
     def array(self, proto: Any) -> np.ndarray:
         """Return the array of a TensorProto, mapped if large. FormatError if its fields are inconsistent."""

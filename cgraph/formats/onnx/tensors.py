@@ -25,8 +25,14 @@ DTYPE = {
 FIRST_FLOAT8 = 17
 NUMBER = {resolve_dtype(name): number for number, name in DTYPE.items() if number < FIRST_FLOAT8}
 """ONNX's numbers of the dtypes that written files may have: floats of 8 bits came with opset 19."""
-BITS = {21: 4, 22: 4, 25: 2, 26: 2}
-"""Bits of UINT4, INT4, UINT2 and INT2, by dtype number."""
+FLOAT4, POWERS = 23, 24
+"""ONNX's numbers of FLOAT4E2M1 and FLOAT8E8M0."""
+BITS = {21: 4, 22: 4, FLOAT4: 4, POWERS: 8, 25: 2, 26: 2}
+"""Bits of the dtypes that `cgraph.formats.onnx.small` reads: UINT4, INT4, FLOAT4E2M1, FLOAT8E8M0, UINT2, INT2."""
+STORED_AS = {21: "uint8", 22: "int8", FLOAT4: "float8_e4m3fn", POWERS: "bfloat16", 25: "uint8", 26: "int8"}
+"""The dtypes that represent their values exactly."""
+PACKAGE = {21: "uint4", 22: "int4", FLOAT4: "float4_e2m1fn", POWERS: "float8_e8m0fnu", 25: "uint2", 26: "int2"}
+"""Their names in ml_dtypes."""
 MOST_AXES = 64
 _FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data"}
 _FIELD |= {"uint32": "uint64_data"}
@@ -80,20 +86,24 @@ def stored_dtype(x: Node) -> np.dtype:
     return x.operands[0].dtype if isinstance(x.op, Cast) and is_storage(x.operands[0].dtype) else x.dtype
 
 
-def of_package(x: np.ndarray) -> np.ndarray:
-    """Convert an array to the dtypes of the onnx package, which are those of ml_dtypes where NumPy has none."""
+def of_package(x: np.ndarray, number: int = 0) -> np.ndarray:
+    """Convert an array, perhaps of a dtype number, to the onnx package's dtypes: ml_dtypes' where NumPy has none."""
     storage = BY_DTYPE.get(x.dtype)
-    if storage is None or storage.is_native:
+    is_foreign = storage is not None and not storage.is_native
+    if not is_foreign and number not in PACKAGE:
         return x
     import ml_dtypes
 
-    return x.view(getattr(ml_dtypes, storage.name))
+    x = x.view(getattr(ml_dtypes, storage.name)) if storage and is_foreign else x
+    return x.astype(getattr(ml_dtypes, PACKAGE[number])) if number in PACKAGE else x
 
 
 def from_package(x: Any) -> Any:
-    """Convert a value of the onnx package: integers of 2 and 4 bits become bytes."""
-    few = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
-    return x.astype(few[x.dtype.name]) if isinstance(x, np.ndarray) and x.dtype.name in few else x
+    """Convert a value of the onnx package to the dtype that stores it here."""
+    if not isinstance(x, np.ndarray) or x.dtype.name not in PACKAGE.values():
+        return x
+    number = next(n for n, name in PACKAGE.items() if name == x.dtype.name)
+    return convert(x.astype(FLOAT32), resolve_dtype(STORED_AS[number]))
 
 
 def field_of(dtype: np.dtype) -> str:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from cgraph.kernels.conv.transpose_calls import TransposedShape
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.pack_filters.signature import PACK
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.kernel_calls import KernelCalls, chunk_of, join_calls, table
@@ -36,6 +37,22 @@ def pack_transposed_calls(shape: TransposedShape, out: Pointer, filters: View) -
         channels = c + (shape.c if phase.is_empty else 0)
         parts.append(pack_call(phase.shape, out + phase.start, filters.at, channels, places, (group, k_step, c_step)))
     return join_calls(parts)
+
+
+def pack_depthwise_calls(shape: ConvShape, out: View, filters: View) -> list[Call]:
+    """Pack a view ``[c, 1, r, s]`` as `pack_depthwise` does, into contiguous ``[blocks, taps, lanes]``."""
+    if filters.shape != (shape.c, 1, *shape.window.kernel):
+        raise ValueError(f"filters of shape {filters.shape} do not fit {shape}")
+    (r, s), lanes, item = shape.window.kernel, shape.lanes, out.itemsize
+    whole, rest = divmod(shape.c, lanes)
+    step, _, *taps = filters.strides
+    calls = fill_calls(shape.target, out, 0) if rest else []
+    for first, blocks, count in ((0, whole, lanes), (whole, 1, rest)):
+        to_strides = (r * s * lanes * item, item, s * lanes * item, lanes * item)
+        to = View(out.at + first * to_strides[0], (blocks, count, r, s), to_strides, out.dtype)
+        some = View(filters.at + first * lanes * step, to.shape, (lanes * step, step, *taps), filters.dtype)
+        calls += copy_calls(shape.target, to, some)
+    return calls
 
 
 def pack_call(

@@ -7,7 +7,7 @@ from math import prod
 
 from cgraph.kernels.kernel import Call, Param, View, contiguous, scratch_pointer, split_scratch
 from cgraph.kernels.move.calls import copy_calls, fill_calls, memory_order, run_call
-from cgraph.kernels.sort.signature import DISTINCT, FEW, FEW_ROWS, LEADING_ROWS, ROWS, SEARCH
+from cgraph.kernels.sort.signature import DISTINCT, FEW, FEW_ROWS, LEADING_ROWS, LEAST_ROOM, ROWS, SEARCH
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import without
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -62,7 +62,7 @@ def sort_calls(
     call = run_call(
         LEADING_ROWS if few else ROWS, family_params, arrays, n, each * n,
         most=most, scratch=scratch_pointer(workspace, nbytes),
-        group_bytes=group_bytes(most if few else n, x.itemsize, index),
+        group_bytes=group_bytes(max(most, LEAST_ROOM) if few else n, x.itemsize, index),
     )  # fmt: skip
     return [call]
 
@@ -78,8 +78,9 @@ def sort_nbytes(
     """
     n = shape[axis]
     rows = prod(shape) // n if n else 0
-    some = most if most is not None and selects(index, most, n) else n
-    groups = 0 if inserts(index, some) or not rows else -(-rows // rows_of_group(rows, n))
+    count = n if most is None else most
+    some = max(count, LEAST_ROOM) if selects(index, count, n) else n
+    groups = 0 if inserts(index, count) or not rows else -(-rows // rows_of_group(rows, n))
     nbytes = groups * group_bytes(some, int(dtype[1:]), index)
     return max(nbytes, gpu_sort.sort_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
 

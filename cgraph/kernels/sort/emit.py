@@ -13,7 +13,7 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import MutableValue, Ptr, Val
 from cgraph.kernels.llvm.vfloat import any_lane
 from cgraph.kernels.move.emit import RowSpan, each_run
-from cgraph.kernels.sort.signature import FEW
+from cgraph.kernels.sort.signature import FEW, LEAST_ROOM
 from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion
@@ -85,31 +85,21 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, wants_values: boo
 def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
     """Write the first `most` of `n` items in sorted order, for small `most`: indices and, if `wants_values`, values.
 
-    Counting determines the last key digit by digit, 8 bits at a time; then the items before it are collected, and the
-    first of its equals, and only they are sorted. Time O(n) and O(most log most). Every group of rows has `group_bytes`
-    of scratch for two buffers of `most` keys and indices. Task: a group of rows.
+    Items that come before the last of the first `most` so far are collected, in order; vectors of contiguous items
+    without such a one are passed over. When the room is full, the first `most` of it stay, and at the end they are
+    sorted. For a row in random order time O(n) for comparisons and O(most log n) for the rest. Every group of rows has
+    `group_bytes` of scratch for two buffers of keys and indices. Task: a group of rows.
     """
     key = f"u{dtype[1:]}"
 
     def body(run: RowSpan, a: SimpleNamespace) -> None:
         at, row = run.row // a.each * a.group_bytes + a.scratch, run.items(2, "u1")
+        half = k.larger(a.most, LEAST_ROOM)
         now, then = (
-            Items(k, k.slot(at + a.most * 16 + a.most * int(key[1:]) * i), k.slot(at + a.most * 8 * i), key, "i8")
+            Items(k, k.slot(at + half * 16 + half * int(key[1:]) * i), k.slot(at + half * 8 * i), key, "i8")
             for i in (0, 1)
         )
-
-        def key_of(i: Val) -> Val:
-            return ordered_key(k, row.plus_bytes(i * a.x_step).as_dtype(dtype).load(align=1), descending)
-
-        last, equals = last_key(k, key_of, a.columns, a.most)
-        to, left = k.slot(0, "i8"), k.slot(equals)
-        with k.loop(0, a.columns) as i:
-            item = key_of(i)
-            equal = (item == last) & (left.value > 0)
-            with k.if_((item > last) | equal, likely=False):
-                now.key(to.value).store(item)
-                now.place(to.value).store(i)
-                to.value, left.value = to.value + 1, left.value - k.cast(equal, "i8")
+        collect_first(k, now, row, a, half * 2, dtype, descending)
         insert(k, now, a.most, True)
         merge_all(k, now, then, a.most, True)
         with k.loop(0, a.most) as i:
@@ -120,6 +110,57 @@ def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
                 run.item(0, dtype, i).store(item, align=1)
 
     each_run(k, ("values", "places", "x"), body)
+
+
+def collect_first(
+    k: Builder, items: Items, row: Ptr, a: SimpleNamespace, room: Val, dtype: str, descending: bool
+) -> None:
+    """Collect the first `most` items of a row with `n` items in a buffer for `room`, in the order of the row."""
+    n, lanes = a.columns, min(k.target.lanes_of(dtype), FEW)
+    start = k.smaller(room, n)
+    count, at, last = k.slot(start), k.slot(start), k.slot(0, items.dtype)
+
+    def put(i: Val, to: Val) -> Val:
+        key = ordered_key(k, row.plus_bytes(i * a.x_step).as_dtype(dtype).load(align=1), descending)
+        items.key(to).store(key)
+        items.place(to).store(i)
+        return key
+
+    def offer(i: Val) -> None:
+        count.value = count.value + k.cast(put(i, count.value) > last.value, "i8")
+
+    with k.loop(0, start) as i:
+        put(i, i)
+    whole = k.select(a.x_step == int(dtype[1:]), start + (n - start) // lanes * lanes, start)
+    with k.loop_while() as rounds:
+        last.value = keep_first(k, items, count.value, a.most)
+        count.value = a.most
+        rounds.until(at.value >= n)
+        with k.loop_while() as w:
+            w.until((at.value >= whole) | (count.value + lanes > room))
+            some = ordered_key(k, row.as_dtype(dtype).load(at.value, lanes, align=1), descending)
+            earlier = some > k.splat(last.value, lanes)
+            with k.if_(any_lane(k, earlier), likely=False), k.loop(0, lanes) as j:
+                offer(at.value + j)
+            at.value = at.value + lanes
+        with k.loop_while() as w:
+            w.until((at.value < whole) | (at.value >= n) | (count.value >= room))
+            offer(at.value)
+            at.value = at.value + 1
+
+
+def keep_first(k: Builder, items: Items, count: Val, most: Val) -> Val:
+    """Keep the first `most` of `count` items with descending keys, in their order; return the last of their keys."""
+    last, equals = last_key(k, lambda i: items.key(i).load(), count, most)
+    to, left = k.slot(0, "i8"), k.slot(equals)
+    with k.loop(0, count) as i:
+        item, place = items.key(i).load(), items.place(i).load()
+        equal = (item == last) & (left.value > 0)
+        items.key(to.value).store(item)
+        items.place(to.value).store(place)
+        left.value = left.value - k.cast(equal, "i8")
+        to.value = to.value + k.cast((item > last) | equal, "i8")
+    return last
 
 
 def few_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):

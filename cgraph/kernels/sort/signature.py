@@ -4,6 +4,7 @@ from cgraph.kernels.signature import Signature
 from cgraph.kernels.walk.signature import run
 
 FEW = 32  # items of a row that are sorted as they are found
+LEAST_ROOM = 128  # items of a buffer that collects the first ones of a row
 
 # the first `most` items of each row are written; every group of `each` rows has `group_bytes` of scratch
 MORE = {"most": "i8", "scratch": "address", "group_bytes": "i8"}

@@ -8,9 +8,10 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
+from cgraph.kernels.depthwise.calls import pack_depthwise
 from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
 from cgraph.kernels.kernel import Call, View, contiguous
-from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_transposed_calls
+from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_depthwise_calls, pack_transposed_calls
 from cgraph.kernels.pairs.paired_sides import PairedSide
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
@@ -42,6 +43,24 @@ class PackFilters(Op):
             if isinstance(self.shape, ConvShape):
                 return list(pack_conv_calls(self.shape, out.at, f).calls)
             return list(pack_transposed_calls(self.shape, out.at, f).calls)
+
+        return Work(calls, strided=True)
+
+
+class PackDepthwise(Op):
+    """Filters ``[c, 1, r, s]`` in the order in which a depthwise convolution's kernel reads them."""
+
+    shape: ConvShape
+
+    def infer(self, f: Spec) -> Spec:
+        return Spec((self.shape.blocks, self.shape.window.taps, self.shape.lanes), np.dtype(self.shape.dtype))
+
+    def meaning(self, f):
+        return pack_depthwise(self.shape, f)
+
+    def work(self, target: Target, f: Spec) -> Work:
+        def calls(out: View, f: View) -> list[Call]:
+            return pack_depthwise_calls(self.shape, out, f)
 
         return Work(calls, strided=True)
 

@@ -23,6 +23,7 @@ from cgraph.formats.onnx.dynamic.value import (
     with_lengths,
 )
 from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
+from cgraph.formats.onnx.operators.slices import slice_of
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.sort.calls import LEADING_SHARE
 from cgraph.ops.index import flatten_rows
@@ -227,6 +228,9 @@ def scatter_nd(c: Context) -> Array:
     if c.is_ragged:
         return open_scatter_nd(c)
     x, rest = c[0], c[0].shape[c[1].shape[-1] :]
+    place = slice_of(c[1], x.shape) if way_to_write(c) == "set" else None
+    if place is not None and c[2].shape == (*c[1].shape[:-1], *rest):
+        return c[2] if c[2].shape == x.shape else cg.set_slice(x, place, c[2])
     rows, flat = flatten_rows(x, c.limits.positions(c[1], smallest_axis(c)))
     values = cg.reshape(c[2], (*flat.shape, *rest))
     return cg.reshape(cg.scatter(rows, flat, values, way_to_write(c)), x.shape)

@@ -12,7 +12,8 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.value import Array, counts_of, node_in, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import elementwise
-from cgraph.formats.onnx.tensors import dtype_of_number, is_float8, stored_dtype
+from cgraph.formats.onnx.operators.few_bits import few_bits, kind_of
+from cgraph.formats.onnx.tensors import BITS, dtype_of_number, is_float8, stored_dtype
 from cgraph.ir.graph import Node
 
 SAME_NAME = {
@@ -136,13 +137,15 @@ def where(c: Context) -> Node:
 @operator("Cast")
 @elementwise
 def cast(c: Context) -> Node:
-    return converted(c, c[0], dtype_of_number(c.required("to"), "the result"))
+    number = c.required("to")
+    return few_bits(c, c[0], number) if number in BITS else converted(c, c[0], dtype_of_number(number, "the result"))
 
 
 @operator("CastLike")
 def cast_like(c: Context) -> Array:
-    x = c.array(0)
-    return with_lengths(converted(c, node_in(x), stored_dtype(node_in(c.array(1)))), counts_of(x))
+    x, number = c.array(0), kind_of(c, 1)
+    node, dtype = node_in(x), stored_dtype(node_in(c.array(1)))
+    return with_lengths(few_bits(c, node, number) if number else converted(c, node, dtype), counts_of(x))
 
 
 def converted(c: Context, x: Node, dtype: np.dtype) -> Node:

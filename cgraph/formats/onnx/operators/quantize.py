@@ -8,8 +8,9 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.operators.conv import add_bias, conv_geometry, spatial
+from cgraph.formats.onnx.operators.few_bits import kind_of, quantized
 from cgraph.formats.onnx.operators.pointwise import converted
-from cgraph.formats.onnx.tensors import dtype_of_number, is_float8, stored_dtype
+from cgraph.formats.onnx.tensors import BITS, dtype_of_number, is_float8, stored_dtype
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import axis_of
@@ -43,17 +44,18 @@ def scaled_axes(c: Context) -> tuple[int, ...]:
 @keeping(scaled_axes)
 def quantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
-    number = c.attribute("output_dtype", 0)
-    zero = c.get(2)
-    dtype = stored_dtype(zero) if zero is not None else dtype_of_number(number or UINT8, "the result")
+    zero, number = c.get(2), kind_of(c, 2) or c.attribute("output_dtype", 0)
     x = x if x.dtype.kind == "f" else cg.astype(x, c[1].dtype)
-    zero = 0 if zero is None else broadcastable(zero, x, axis, block)
+    offset = 0 if zero is None else broadcastable(zero, x, axis, block)
     scale = cg.astype(broadcastable(c[1], x, axis, block), x.dtype)
+    if number in BITS:
+        return quantized(x, scale, offset, number)
+    dtype = stored_dtype(zero) if zero is not None else dtype_of_number(number or UINT8, "the result")
     if is_float8(dtype):
-        return converted(c, x / scale + zero, dtype)
+        return converted(c, x / scale + offset, dtype)
     if dtype.kind not in "iu":
         raise FormatError(f"quantization to {name_of(dtype)} is not supported. Use an integer or a float of 8 bits")
-    return cg.quantize(x, scale, zero, dtype)
+    return cg.quantize(x, scale, offset, dtype)
 
 
 @operator("DequantizeLinear", "com.microsoft.DequantizeLinear")
