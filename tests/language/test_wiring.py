@@ -33,7 +33,6 @@ FORGOTTEN = {
         cgraph/formats/tflite/operators/conv.py: sums_of → cgraph.kernels.conv8.calls.Result: zero
         cgraph/numpy/nans.py: nanvar → cgraph.numpy.reductions.sum: dtype
         cgraph/numpy/nans.py: nanvar → cgraph.numpy.reductions.var: correction
-        cgraph/numpy/reductions.py: var → cgraph.numpy.reductions.sum: dtype
         cgraph/numpy/statistics.py: cov → cgraph.numpy.reductions.sum: dtype
         cgraph/ops/reduce.py: mean → cgraph.ops.reduce.sum: dtype""",
     "applied to the result": """
