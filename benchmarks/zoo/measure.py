@@ -1,6 +1,7 @@
 """Measurements of one file: start, memory and results of one engine, or run times of several engines in turns.
 
-Called by `benchmarks.zoo`: ``python -m benchmarks.zoo.measure FILE ENGINE[,ENGINE] THREADS FIRST SECOND ANSWERS``.
+Called by `benchmarks.zoo`: ``python -m benchmarks.zoo.measure FILE ENGINE[,ENGINE] THREADS FIRST SECOND ANSWERS``. A comma
+after the only engine asks for run times.
 Inputs are ``.npz`` files, so that no other package is imported here.
 """
 
@@ -66,10 +67,10 @@ def in_turns(path: str, engines: list[str], threads: int, first: str) -> dict[st
 
 if __name__ == "__main__":
     file, names, threads, *paths = sys.argv[1:]
-    engines = names.split(",")
+    engines = [name for name in names.split(",") if name]
     figures: dict[str, Any]
     try:
-        if len(engines) == 1:
+        if "," not in names:
             figures = measured(file, engines[0], int(threads), *paths)
         else:
             figures = in_turns(file, engines, int(threads), paths[0])
