@@ -5,8 +5,9 @@ python -m benchmarks.zoo run FOLDER [--family F] [--threads 1] [--engines cgraph
 python -m benchmarks.zoo table FOLDER [--threads 1]
 
 Each export runs in a new process, and so does each measured start of an engine. Run times are measured with the engines
-in turns: on one thread in one process, on several in processes of their own. `write` and `run` continue where they stopped: they skip files that exist and networks that have a row in
-``FOLDER/results.jsonl`` (remove a row to measure it again).
+in turns: on one thread in one process, on several in processes of their own. `write` and `run` continue where they
+stopped: they skip files that exist and networks that have a row in ``FOLDER/results.jsonl`` (remove a row to measure it
+again).
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Measurements of one file: start, memory and results of one engine, or run times of several engines in turns.
 
-Called by `benchmarks.zoo`: ``python -m benchmarks.zoo.measure FILE ENGINE[,ENGINE] THREADS FIRST SECOND ANSWERS``. A comma
-after the only engine asks for run times.
+Called by `benchmarks.zoo`: ``python -m benchmarks.zoo.measure FILE ENGINE[,ENGINE] THREADS FIRST SECOND ANSWERS``.
+A comma after the only engine asks for run times.
 Inputs are ``.npz`` files, so that no other package is imported here.
 """
 
