@@ -130,15 +130,19 @@ def cuda_text(version: int) -> str:
 
 
 class GpuQueue:
-    """A stream."""
+    """A stream. Mutable: it keeps the arrays of its copies until they are done, so that an exception frees none of them
+    while the driver still reads or writes it.
+    """
 
     runs_whole = True
 
     def __init__(self, device: Gpu, stream: int) -> None:
         self.device, self.driver, self.stream = device, device.driver, stream
         self.code, self.event = np.zeros(1, np.int64), 0
+        self._arrays: dict[int, np.ndarray] = {}
 
     def upload(self, address: int, array: np.ndarray) -> None:
+        self._keep(array)
         if array.nbytes < LEAST_PINNED:
             self._copy("cuMemcpyHtoDAsync_v2", address, array.ctypes.data, array.nbytes)
             return
@@ -146,11 +150,17 @@ class GpuQueue:
         self.device.pinned.upload(self.stream, address, array.reshape(-1).view(np.uint8))
 
     def download(self, address: int, array: np.ndarray) -> None:
+        self._keep(array)
         if array.nbytes < LEAST_PINNED:
             self._copy("cuMemcpyDtoHAsync_v2", array.ctypes.data, address, array.nbytes)
             return
         self.device.use()
         self.device.pinned.download(self.stream, address, array.reshape(-1).view(np.uint8))
+
+    def _keep(self, array: np.ndarray) -> None:
+        """Keep an array until `wait` has seen the end of its copy. A lost context copies nothing."""
+        if self.driver.is_usable:
+            self._arrays[id(array)] = array
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self._copy("cuMemcpyDtoDAsync_v2", to, source, nbytes)
@@ -193,6 +203,7 @@ class GpuQueue:
         self.driver.do("cuStreamWaitEvent", self.stream, self.event, 0)
 
     def wait(self) -> None:
+        arrays = tuple(self._arrays)  # those of copies that other threads add meanwhile stay
         self.device.use()
         start = time.monotonic()
         try:
@@ -202,6 +213,8 @@ class GpuQueue:
         except KeyboardInterrupt:  # queued work reads and writes this run's memory
             self.driver.do("cuStreamSynchronize", self.stream)
             raise
+        for key in arrays:
+            self._arrays.pop(key, None)
 
 
 class GpuGraph:

@@ -1,7 +1,9 @@
 """The order of the driver's calls: the same values from a driver that does nothing before somebody waits for it."""
 
 import gc
+import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,10 +15,10 @@ from cgraph.engine.cuda.arrays import LEGACY, DeviceArray, device_array
 from cgraph.engine.cuda.dlpack import CUDA, SharedArray, capsule_of
 from cgraph.engine.cuda.driver import open_driver
 from cgraph.engine.cuda.engine import CudaEngine, open_device
-from cgraph.errors import PositionError
+from cgraph.errors import EngineError, PositionError
 from tests.engine.cuda.conftest import forget
 from tests.function.test_transactions import copied_updates, first_value, updates_in_place
-from tests.support.injection import ends_of_lines
+from tests.support.injection import Injected, ends_of_lines
 from tests.support.late_cuda import LateStandIn, fill_later
 from tests.support.tolerance import assert_near
 from tests.support.transactions import cut_off
@@ -250,6 +252,44 @@ def test_an_exception_leaves_all_vars_old_or_all_new(late, make, each):
         cut_off(scenario, at)
     for at in first[::4]:
         cut_off(make("cuda"), at)
+
+
+@pytest.mark.parametrize("nbytes", [8, 200])
+def test_an_array_lives_until_its_copy_has_arrived_whatever_ends_the_wait(late, small_pieces, nbytes, monkeypatch):
+    device = open_device(0)
+    queue, address = device.queue(), device.take(nbytes)
+    queue.upload(address, np.arange(nbytes, dtype=np.uint8))
+    queue.wait()
+
+    def interrupted():
+        raise Injected
+
+    array = np.zeros(nbytes, np.uint8)
+    alive = weakref.ref(array)
+    with monkeypatch.context() as patched:
+        patched.setattr(queue, "device", SimpleNamespace(use=interrupted, pinned=device.pinned))
+        with pytest.raises(Injected):
+            queue.wait()
+        patched.undo()
+        queue.download(address, array)
+        patched.setattr(queue.driver, "is_done", lambda stream: interrupted())
+        with pytest.raises(Injected):
+            queue.wait()
+    del array
+    gc.collect()
+    assert alive() is not None, "the driver would write into freed memory"
+    queue.wait()
+    assert alive() is None
+
+
+def test_a_lost_context_keeps_no_arrays(late):
+    queue, array = open_device(0).queue(), np.zeros(8, np.uint8)
+    alive = weakref.ref(array)
+    queue.driver.lost = "a test"
+    with pytest.raises(EngineError, match="is lost"):
+        queue.upload(0, array)
+    del array
+    assert alive() is None
 
 
 def lines_of_the_engine(act, each):
