@@ -150,7 +150,8 @@ def var(
     if a.dtype.kind not in "fc":
         raise DTypeError(f"a variance is computed in floats, not in {a.dtype}; use np.var(x).astype(dtype)")
     centre = middle(a, axis, keepdims=True, where=where) if mean is None else mean
-    total = sum(ops.squared_size(a - centre), axis, real_dtype(a.dtype), keepdims=True, where=where)
+    kind = None if dtype is None else real_dtype(a.dtype)  # a mean of another dtype decides only without `dtype`
+    total = sum(ops.squared_size(a - centre), axis, kind, keepdims=True, where=where)
     left = maximum(element_count(a, axis, where) - ddof, 0)
     variance = total / as_node(left).astype(total.dtype)
     return variance if keepdims else variance.squeeze(axes_of(axis, a.ndim))

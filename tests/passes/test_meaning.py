@@ -225,12 +225,14 @@ def every_op():
     up, little = (cg.conv_transpose2d(y, normal(np.random.default_rng(0), x, 0.1, (17, k, 2, 2)), 2) for k in (9, 3))
     wide = layer(cg.Var((2, 64, 12, 12), name="wide"), 64)  # Winograd
     single = cg.conv2d(y, normal(np.random.default_rng(0), x, 0.1, (17, 1, 3, 3)), 1, 1, 1, 17)  # depthwise
+    drawn = cg.conv2d(y, cg.Var((17, 1, 3, 3), name="drawn") * 0.1, 1, 1, 1, 17)  # with filters that are computed
     yield [
         layer(joined, 8),
         layer(up, 8),
         little,
         layer(wide, 64),
         single,
+        drawn,
         layer(cg.avg_pool2d(y, 3, 2, 1, ceil=True), 8),
         layer(cg.tanh(wide + 1.0), 8),
         boxed(layer(wide, 64)),

@@ -24,7 +24,7 @@ cgraph.saved.read cgraph.slots cgraph.storage cgraph.storage.cell cgraph.storage
 cgraph.system.addresses cgraph.system.alignment cgraph.system.array_fields
 cgraph.system.bounded_cache cgraph.system.c_library
 cgraph.system.fair_lock cgraph.system.file_ownership cgraph.system.folders cgraph.system.machine cgraph.system.mapping
-cgraph.terminal cgraph.tracebacks cgraph.version
+cgraph.system.result_memory cgraph.terminal cgraph.tracebacks cgraph.version
 """.split()
 FEW.append(f"cgraph.kernels.isa.{host_target().architecture}")
 NETWORKS = "resnet18 resnet50 mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 lenet".split()

@@ -30,6 +30,7 @@ def context(*operands, attributes=(), maximum=None, constants=None, **fields):
         "named": lambda name: None,
         "arrays": array_of,
         "vocabulary": Vocabulary(allowance),
+        "few": {},
     }
     return Context(operands=tuple(operands), **(options | fields))
 
