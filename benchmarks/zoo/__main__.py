@@ -5,7 +5,7 @@ python -m benchmarks.zoo run FOLDER [--family F] [--threads 1] [--engines cgraph
 python -m benchmarks.zoo table FOLDER [--threads 1]
 
 Each export runs in a new process, and so does each measured start of an engine. Run times are measured with the engines
-in turns: on one thread in one process, on several in processes of their own. `write` and `run` continue where they
+in turns: on one thread in one process, on several in separate processes. `write` and `run` continue where they
 stopped: they skip files that exist and networks that have a row in ``FOLDER/results.jsonl`` (remove a row to measure it
 again).
 """
@@ -155,8 +155,8 @@ def times_of(path: Path, engines: Sequence[str], threads: int, inputs: Sequence[
         {engine: figures_of(path, f"{engine},", threads, inputs, folder).get(engine, {}) for engine in engines}
         for _ in range(ROUNDS)
     ]
-    found = {engine: [x[engine]["seconds"] for x in rounds if x[engine]] for engine in engines}
-    return {engine: {"seconds": statistics.median(x)} for engine, x in found.items() if x}
+    seconds = {engine: [x[engine]["seconds"] for x in rounds if x[engine]] for engine in engines}
+    return {engine: {"seconds": statistics.median(x)} for engine, x in seconds.items() if x}
 
 
 def figures_of(

@@ -1,7 +1,7 @@
 """Memory of large results, which is used again after the caller has dropped them.
 
 The C library returns large blocks to the system, and the system clears each page of a new block. For a large result
-this takes longer than most kernels. So a few blocks of results that nobody refers to any more are kept.
+this takes longer than most kernels. So a few blocks of results without references are kept.
 """
 
 import numpy as np

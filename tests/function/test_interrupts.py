@@ -101,7 +101,7 @@ CALLS = {
 @pytest.mark.parametrize("error", ["KeyboardInterrupt", "Timeout"])
 @pytest.mark.parametrize("rule", CALLS)
 def test_an_interrupted_call(rule, error):
-    """In a process of its own: three that had run thousands of other tests ended here without a message."""
+    """In a separate process: three that had run thousands of other tests ended here without a message."""
     script = f"from tests.function.test_interrupts import *; error = {error}; raise_in_alarms(error); {CALLS[rule]}"
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", script], cwd=ROOT, capture_output=True, text=True

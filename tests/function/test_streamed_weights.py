@@ -407,7 +407,7 @@ def test_a_reader_of_any_speed_gives_the_same_bits(tmp_path, reading, monkeypatc
 
 
 def test_an_interrupt_is_heard_while_the_disk_does_not_answer_and_the_next_run_works(tmp_path, reading, request):
-    """In a process of its own: alarms have ended processes that had run thousands of other tests."""
+    """In a separate process: alarms have ended processes that had run thousands of other tests."""
     if ALONE not in os.environ:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", request.node.nodeid]
         done = subprocess.run(

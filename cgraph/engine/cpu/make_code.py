@@ -204,12 +204,11 @@ class _Maker:
             number = self.kernels.setdefault(call.kernel, len(self.kernels))
             table.append((number, len(words), call.tasks, max(call.chunk, 1)))
             for arg in call.args:
-                if type(arg) is int:  # most are
-                    words.append(arg)
-                    continue
                 if isinstance(arg, Pointer):
                     addresses.append((len(words), arg.base, arg.offset))
-                words.append(0 if isinstance(arg, Pointer) else word_of(arg))
+                    words.append(0)
+                else:
+                    words.append(arg if type(arg) is int else word_of(arg))
         return CallWords(calls, table, words, addresses)
 
     def places_from(self, base: Any) -> Places:
