@@ -1,7 +1,7 @@
 """Strangers on a host of the network: they connect to addresses, and report every byte that they learn.
 
 They get a line of addresses ``[[host, port, how many], ...]``, write a line when all have connected, and stay until
-their input ends.
+their input ends. An address for 0 connections may be closed by now: the door of an earlier training closes late.
 """
 
 import json
@@ -38,6 +38,13 @@ def greet(host: str, port: int, kind: int, context: ssl.SSLContext) -> str:
     return ""
 
 
+def said(host: str, port: int, text: bytes) -> str:
+    """Send bytes without TLS, and return what is learned."""
+    with connect(host, port) as link:
+        link.sendall(text)
+        return learned(link)
+
+
 def main(addresses: list) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -46,16 +53,12 @@ def main(addresses: list) -> None:
     context.load_cert_chain("stranger.pem", "stranger-key.pem")
     waiting, secrets = [], []
     for host, port, count in addresses:
-        for i in range(count):
-            waiting.append(connect(host, port))
-            waiting[-1].sendall(TALK[i % 2])
-        secrets += [greet(host, port, kind, context) for kind in (MEMBER, QUESTION)]
-        with connect(host, port) as link:
-            link.sendall(TALK[2])
-            secrets.append(learned(link))
-        with connect(host, port) as link:
-            link.sendall(TALK[3])
-            secrets.append(learned(link))
+        with suppress(*() if count else (ConnectionRefusedError,)):
+            waiting += [connect(host, port) for _ in range(count)]
+            for i, link in enumerate(waiting[len(waiting) - count :]):
+                link.sendall(TALK[i % 2])
+            secrets += [greet(host, port, kind, context) for kind in (MEMBER, QUESTION)]
+            secrets += [said(host, port, text) for text in TALK[2:]]
     sys.stdout.write(json.dumps({"connections": len(waiting), "learned": [x for x in secrets if x]}) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
