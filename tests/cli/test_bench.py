@@ -1,7 +1,9 @@
 """``cgraph bench``: inputs from a seed, turns of two engines, differences of outputs, and the printed lines."""
 
 import json
+import os
 import re
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -15,6 +17,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, UnavailableError
 from cgraph.formats.onnx import save
 from tests.support.emulated import PairsEngine
+from tests.support.sources import ROOT
 from tests.support.tolerance import near
 
 
@@ -152,7 +155,7 @@ def test_only_onnx_files_are_compared_with_onnxruntime():
 
 def test_only_onnx_files_are_compared_with_openvino():
     with pytest.raises(FormatError, match=r"m.tflite: only .onnx files can be compared with openvino"):
-        bench.openvino_run("m.tflite", {}, 1, {})
+        bench.openvino_runs("m.tflite", {}, 1)
 
 
 def test_a_model_is_timed_beside_openvino_in_float32_and_as_it_comes(folder, capsys):
@@ -168,6 +171,27 @@ def test_a_model_is_timed_beside_openvino_in_float32_and_as_it_comes(folder, cap
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[3].startswith("openvino as it comes least") and "the speed of openvino as it comes" in lines[5]
+
+
+SIGNAL_AFTER_OPENVINO = """
+import signal
+from cgraph.cli import main
+
+assert main(["bench", "net.onnx", "--against", "openvino", "--runs", "1"]) == 0
+signal.signal(signal.SIGINT, lambda *_: print("handled"))
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_signals_are_handled_after_openvino_ran(folder):
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    x = cg.Var((2, 4), name="x")
+    save("net.onnx", cg.exp(x), [x])
+    command = [sys.executable, "-X", "faulthandler", "-c", SIGNAL_AFTER_OPENVINO]
+    done = subprocess.run(
+        command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["handled"]), done.stderr
 
 
 @pytest.mark.parametrize("precision", ["bf16", "0.1"])

@@ -2,13 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +17,6 @@ from cgraph.engine.cpu import threads as threads_module
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
 
-ROOT = Path(__file__).parents[2]
 needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer signals here")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
@@ -30,6 +26,20 @@ alarm = SimpleNamespace(armed=False)
 
 class Timeout(Exception):
     """What a user's handler raises."""
+
+
+@pytest.fixture(params=[KeyboardInterrupt, Timeout])
+def error(request):
+    """An exception that a timer's signal raises."""
+
+    def raise_it(*_: Any) -> None:
+        if alarm.armed:  # what comes too late is lost
+            raise request.param
+
+    before = signal.signal(signal.SIGALRM, raise_it)
+    yield request.param
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def interrupted(call: Callable[[], Any], seconds: float, error: type[BaseException]) -> bool:
@@ -47,17 +57,8 @@ def interrupted(call: Callable[[], Any], seconds: float, error: type[BaseExcepti
     return False
 
 
-def raise_in_alarms(error: type[BaseException]) -> None:
-    """Let the timer's signal raise an exception, unless it comes too late."""
-
-    def raise_it(*_: Any) -> None:
-        if alarm.armed:
-            raise error
-
-    signal.signal(signal.SIGALRM, raise_it)
-
-
-def interrupt_many_calls(error: type[BaseException]) -> None:
+@needs_alarm
+def test_signals_at_any_moment_lose_no_core_and_block_no_call(error):
     x = cg.Var((8,), "float64", "x")
     f, a = cg.compile(cg.sin(x), [x]), np.ones(8)
     for i in range(1500):
@@ -66,7 +67,9 @@ def interrupt_many_calls(error: type[BaseException]) -> None:
     np.testing.assert_array_equal(f(a), np.sin(a))
 
 
-def interrupt_update_edges(error: type[BaseException], shown: bool) -> None:
+@needs_alarm
+@pytest.mark.parametrize("shown", [False, True])
+def test_update_edges_are_all_written_or_none(error, shown):
     held = [cg.Var((5000,), "float64").assign(np.zeros(5000)) for _ in range(20)]
     step = cg.compile(held if shown else [], updates={v: v + 1.0 for v in held})  # shown Vars are copied, others not
     read = cg.compile([cg.max(v) for v in held])
@@ -78,7 +81,8 @@ def interrupt_update_edges(error: type[BaseException], shown: bool) -> None:
         assert {float(x) for x in read()} == seen
 
 
-def interrupt_after_assignments(error: type[BaseException]) -> None:
+@needs_alarm
+def test_values_that_changed_before_an_interrupted_call_are_seen_by_the_next(error):
     held = [cg.Var((8,), "float64").assign(np.ones(8)) for _ in range(6)]
     f = cg.compile(cg.sum(cg.stack([cg.max(cg.sort(v)[::-1]) for v in held])))
     f()
@@ -87,26 +91,6 @@ def interrupt_after_assignments(error: type[BaseException]) -> None:
         held[i % 5].assign(np.full(8, float(i + 1)))
         interrupted(f, 2e-5 + 1e-5 * (i % 40), error)
         assert float(f()) == sum(float(v.value[0]) for v in held)
-
-
-CALLS = {
-    "signals at any moment lose no core and block no call": "interrupt_many_calls(error)",
-    "update edges without outputs are all written or none": "interrupt_update_edges(error, False)",
-    "update edges of Vars that are returned are all written or none": "interrupt_update_edges(error, True)",
-    "values that changed before an interrupted call are seen by the next": "interrupt_after_assignments(error)",
-}
-
-
-@needs_alarm
-@pytest.mark.parametrize("error", ["KeyboardInterrupt", "Timeout"])
-@pytest.mark.parametrize("rule", CALLS)
-def test_an_interrupted_call(rule, error):
-    """In a separate process: three that had run thousands of other tests ended here without a message."""
-    script = f"from tests.function.test_interrupts import *; error = {error}; raise_in_alarms(error); {CALLS[rule]}"
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", script], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}"
 
 
 def test_an_assignment_during_a_call_is_seen_by_the_next():

@@ -31,7 +31,6 @@ from cgraph.storage.weight_file import PAGE, StreamedWeights, check_weights
 from tests.support.injection import Lines, events
 from tests.support.networks import networks
 
-ALONE = "CGRAPH_TEST_ALONE"  # set in the process of a test that runs by itself
 LARGEST = 592 * 1024  # a little more than the bytes of one layer's filters below, transformed
 
 
@@ -406,16 +405,7 @@ def test_a_reader_of_any_speed_gives_the_same_bits(tmp_path, reading, monkeypatc
         time.sleep(rng.uniform(0, 0.01))
 
 
-def test_an_interrupt_is_heard_while_the_disk_does_not_answer_and_the_next_run_works(tmp_path, reading, request):
-    """In a separate process: alarms have ended processes that had run thousands of other tests."""
-    if ALONE not in os.environ:
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", request.node.nodeid]
-        done = subprocess.run(
-            command, cwd=request.config.rootpath, env=os.environ | {ALONE: "1"}, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{done.returncode}: {done.stdout[-2000:]}"
-        return
-
+def test_an_interrupt_is_heard_while_the_disk_does_not_answer_and_the_next_run_works(tmp_path, reading):
     class Heard(Exception):
         pass
 
