@@ -1,6 +1,7 @@
-"""Each call of the table with an option left out, with other words, with
-shorter lists, with two operands exchanged, with one operand of
-another dtype, and with one node among arrays: what NumPy gives, or a refusal of what it refuses.
+"""Variants of the calls of the table give what NumPy gives, or are refused as NumPy refuses them.
+
+A variant leaves out an option, takes one of another call, other words or shorter lists, exchanges two operands, gives
+one operand another dtype, or has one node among arrays.
 
 `EXCEPTIONS` lists the calls that differ, with reasons.
 """

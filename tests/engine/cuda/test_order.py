@@ -13,10 +13,9 @@ from cgraph.engine.cuda import gpu as gpu_module
 from cgraph.engine.cuda import pinned
 from cgraph.engine.cuda.arrays import LEGACY, DeviceArray, device_array
 from cgraph.engine.cuda.dlpack import CUDA, SharedArray, capsule_of
-from cgraph.engine.cuda.driver import open_driver
 from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.errors import EngineError, PositionError
-from tests.engine.cuda.conftest import forget
+from tests.engine.cuda.conftest import driver_of
 from tests.function.test_transactions import copied_updates, first_value, updates_in_place
 from tests.support.injection import Injected, ends_of_lines
 from tests.support.late_cuda import LateStandIn, fill_later
@@ -30,12 +29,8 @@ VALUE = np.arange(12, dtype="float32").reshape(3, 4) + 1
 @pytest.fixture
 def late(monkeypatch):
     """A driver that works as late as it may."""
-    found = LateStandIn()
-    forget()
-    monkeypatch.setattr(gpu_module, "driver", lambda: open_driver(found))
-    yield found
-    gc.collect()
-    forget()
+    with driver_of(LateStandIn(), monkeypatch) as library:
+        yield library
 
 
 @pytest.fixture

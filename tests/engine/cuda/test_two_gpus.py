@@ -9,11 +9,10 @@ import cgraph as cg
 from cgraph.engine.cuda import gpu as gpu_module
 from cgraph.engine.cuda import pinned
 from cgraph.engine.cuda.dlpack import CUDA
-from cgraph.engine.cuda.driver import open_driver
 from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.errors import BudgetError, EngineError, InputError
 from cgraph.kernels.isa.ptx import gpu_target
-from tests.engine.cuda.conftest import forget
+from tests.engine.cuda.conftest import driver_of
 from tests.support.tolerance import assert_near
 from tests.support.two_gpus import CAPABILITIES, NAMES, NBYTES, TwoGpus
 
@@ -23,14 +22,10 @@ VALUE = np.linspace(-1, 1, 12, dtype="f4").reshape(3, 4)
 @pytest.fixture
 def library(monkeypatch):
     """The driver that the engine ``cuda`` finds; nothing may have strayed into the other context."""
-    found = TwoGpus()
-    forget()
-    monkeypatch.setattr(gpu_module, "driver", lambda: open_driver(found))
-    yield found
+    with driver_of(TwoGpus(), monkeypatch) as library:
+        yield library
     gc.collect()
-    forget()
-    gc.collect()
-    assert not found.strays and not found.alive
+    assert not library.strays and not library.alive
 
 
 def test_each_gpu_is_described_by_its_own_line(library):
