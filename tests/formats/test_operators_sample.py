@@ -36,6 +36,27 @@ def test_images_of_a_pixel_and_older_names():
     assert_equal_results("GridSample", [numbers(1, 2, 3, 4), grid], opset=16, **NEAR)
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+def test_places_that_are_not_finite_are_the_first_edge(mode, padding_mode):
+    grid = rng.uniform(-1, 1, (1, 4, 4, 2)).astype("f4")
+    grid[0, 0, :, 0], grid[0, 1, :, 1], grid[0, 2] = [np.nan, np.inf, -np.inf, 0], [np.nan, np.inf, -np.inf, 0], np.nan
+    options = {"mode": mode, "padding_mode": padding_mode}
+    assert_equal_results("GridSample", [numbers(1, 2, 4, 6), grid], opset=20, **options, **NEAR)
+
+
+@pytest.mark.parametrize("place", [np.nan, np.inf, -np.inf, 1e30, -1e30])
+def test_no_place_of_regions_and_windows_is_an_index_outside(place):
+    x, rois, offset = numbers(1, 2, 4, 6), np.array([[0, 1, 5, 3]], "f4"), np.zeros((1, 4, 4, 5), "f4")
+    rois[0, 2], offset[0, 1, 2, 3] = place, place
+    aligned = one("RoiAlign", [("x", FLOAT, x.shape), ("r", FLOAT, (1, 4))], {"b": np.array([0])}, sampling_ratio=2)
+    inputs = [("x", FLOAT, x.shape), ("o", FLOAT, offset.shape)]
+    deformed = one("DeformConv", [inputs[0], ("f", FLOAT, (2, 2, 1, 2)), inputs[1]], opset=19)
+    assert load(aligned).compile()(x, rois)[0].shape == (1, 2, 1, 1)
+    near = np.isfinite(load(deformed).compile()(x, np.ones((2, 2, 1, 2), "f4"), offset)[0])
+    assert near.sum() >= near.size - 2  # only the result that reads there
+
+
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_rooms_at_places(mode):
     grid = rng.uniform(-1.2, 1.2, (2, 2, 3, 4, 3)).astype("f4")

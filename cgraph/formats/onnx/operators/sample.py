@@ -22,15 +22,23 @@ def gather_pixels(flat: Node, index: Node) -> Node:
 
 
 def pixel(flat: Node, sizes: Sequence[int], at: Sequence[Node], zero_outside: bool) -> Node:
-    """Return pixels ``[n, c, p]`` at integer positions ``at[i]`` ``[n, p]`` per axis; outside, 0 or the edge."""
+    """Return pixels ``[n, c, p]`` at integer positions ``at[i]`` ``[n, p]`` per axis; outside, 0 or the edge.
+
+    A position that is NaN is outside.
+    """
     index: Any = 0
     inside: Any = None
     for n, place in zip(sizes, at):
-        index = index * n + cg.clip(place, 0, n - 1)
+        index = index * n + nearest_inside(place, n)
         within = cg.logical_and(place >= 0, place < n)
         inside = within if inside is None else cg.logical_and(inside, within)
     values = gather_pixels(flat, cg.astype(index, "int64"))
     return cg.where(cg.expand_dims(inside, 1), values, cg.zeros_like(values)) if zero_outside else values
+
+
+def nearest_inside(place: Node, n: int) -> Node:
+    """Return the positions clipped to an axis of n elements; 0 for NaN, so that it can be an index."""
+    return cg.where(place > 0, cg.minimum(place, float(n - 1)), 0.0)
 
 
 def reflect(x: Node, n: int, corners: bool) -> Node:
@@ -45,7 +53,10 @@ def reflect(x: Node, n: int, corners: bool) -> Node:
 @operator("GridSample", "com.microsoft.GridSample")
 @samples(0, 1)
 def grid_sample(c: Context) -> Node:
-    """Import GridSample: the image ``[n, c, ...]`` at positions ``[n, ..., axes]`` in [-1, 1], last axis first."""
+    """Import GridSample: the image ``[n, c, ...]`` at positions ``[n, ..., axes]`` in [-1, 1], last axis first.
+
+    Positions that are not finite are the first edge, -1, as in onnxruntime.
+    """
     x, grid = c[0], c[1]
     mode = c.attribute("mode", "linear").removeprefix("bi")
     padding, corners = c.attribute("padding_mode", "zeros"), bool(c.attribute("align_corners", 0))
@@ -60,6 +71,7 @@ def grid_sample(c: Context) -> Node:
     at = []
     for i, n in enumerate(sizes):
         g = points[..., len(sizes) - 1 - i]
+        g = cg.where(cg.isfinite(g), g, -1.0)
         at.append((g + 1.0) * ((n - 1) / 2) if corners else ((g + 1.0) * n - 1.0) / 2.0)
     if mode != "cubic":
         at = [apply_padding_mode(v, n, padding, corners) for v, n in zip(at, sizes)]
@@ -179,7 +191,7 @@ def align_region(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int
 def roi_taps(at: Node, n: int) -> list[tuple[Node, Node]]:
     """Return two positions along an axis and their weights, 0 from one pixel outside on."""
     inside = cg.astype(cg.logical_and(at >= -1.0, at <= float(n)), at.dtype)
-    at = cg.clip(at, 0.0, float(n - 1))
+    at = nearest_inside(at, n)
     low = cg.floor(at)
     t = at - low
     whole = cg.astype(low, "int64")
