@@ -5,7 +5,7 @@ and `grad`; the rest follows here. Broadcasting and promotion are nodes of their
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from cgraph.ir.row_rule import RowRule, rows_of_all
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.order import operands_in_order
 from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node, dense
@@ -48,7 +50,12 @@ class Pointwise(Op):
         size = self.dtype(*(s.dtype for s in specs)).itemsize
         program = scalar_program(self, tuple(code_of(s.dtype) for s in specs))
         overwrites = tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == size)
-        return Work(partial(pointwise_calls, target, program), overwrites=overwrites, strided=True)
+
+        def calls(out: View, *xs: View) -> list[Call]:
+            first, xs = operands_in_order(target, out, xs)
+            return first + pointwise_calls(target, program, out, *xs)
+
+        return Work(calls, overwrites=overwrites, strided=True)
 
     def row_rule(self, *specs: Spec) -> RowRule | None:
         return rows_of_all(self, *(x.shape for x in specs))

@@ -144,6 +144,7 @@ class PlanSettings(Record):
         order: one of `cgraph.planning.orders.ORDERS`
         changing: Vars that change from run to run
         budget: the budget of the plan
+        moves_results: runs compute large results in callers' arrays
     """
 
     target: Any
@@ -152,6 +153,7 @@ class PlanSettings(Record):
     order: str = "auto"
     changing: tuple[Var, ...] = ()
     budget: Budget = Budget()
+    moves_results: bool = False
 
 
 def is_whole(x: Any) -> bool:

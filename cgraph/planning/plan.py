@@ -24,7 +24,7 @@ from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.fuse_results import fuse_results
 from cgraph.passes.loop_bodies import plan_bodies
-from cgraph.passes.make_contiguous import make_contiguous
+from cgraph.passes.make_contiguous import make_contiguous, order_results
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.planning.compiled import Compiled
 from cgraph.planning.options import CompileOptions, PlanSettings, Request
@@ -36,19 +36,25 @@ MOST_REPLAYED = 20_000  # steps; beyond it the check of every value takes long
 
 
 def plan_request(
-    request: Request, target: Any, alignment: int, options: CompileOptions, best_effort: bool = False
+    request: Request,
+    target: Any,
+    alignment: int,
+    options: CompileOptions,
+    best_effort: bool = False,
+    moves_results: bool = False,
 ) -> Compiled:
     """Plan a physical graph for one target.
 
     Parameters
         best_effort: if no plan fits in the budget, return the smallest one
+        moves_results: runs compute large results in callers' arrays
     Raises
         GraphError: a strategy or order of this name does not exist
         BudgetError: no plan fits in the budget
     """
     budget = Budget(options.budget, options.bands, options.recompute, best_effort)
     strategy = strategy_named(options.memory)
-    settings = PlanSettings(target, alignment, strategy, options.order, tuple(options.changing), budget)
+    settings = PlanSettings(target, alignment, strategy, options.order, tuple(options.changing), budget, moves_results)
     return plan_graph(request, settings)
 
 
@@ -59,11 +65,13 @@ def plan_graph(request: Request, settings: PlanSettings) -> Compiled:
         BudgetError: no plan fits in the budget
     """
     facts, split = NodeFacts(settings.target), len(request.outputs)
-    roots = request.roots
-    if settings.budget.limit is None and not request.updates and settings.target.code != "ptx":
+    roots, is_free = request.roots, settings.budget.limit is None and not request.updates
+    if is_free and settings.target.code != "ptx":
         roots = Roots.of(fuse_results(roots, request.inputs))
-    roots = plan_bodies(roots, partial(round_of, replace(settings, changing=(), budget=Budget())))
+    roots = plan_bodies(roots, partial(round_of, replace(settings, changing=(), budget=Budget(), moves_results=False)))
     roots = make_contiguous(roots, facts)
+    if is_free and settings.moves_results:
+        roots = Roots.of(order_results(roots, facts))
     edges = dict(zip(request.updates, (detach(x, facts.views) for x in roots[split:])))
     outputs, edges = update_in_place(roots[:split], edges, set(request.updates) - set(request.inputs), facts)
     ends = (*outputs, *edges.values())

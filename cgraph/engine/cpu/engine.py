@@ -90,7 +90,7 @@ class CpuEngine(Record):
         """
         target = self.kernel_target
         if options.weights is None:
-            compiled = plan_request(request, target, self.alignment, options, self.exceeds_budget)
+            compiled = plan_request(request, target, self.alignment, options, self.exceeds_budget, moves_results=True)
         else:
             compiled = plan_streamed(
                 request,

@@ -2,6 +2,7 @@
 
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.calls import TASK_BYTES, memory_order, run_call
+from cgraph.kernels.move.order import in_order
 from cgraph.kernels.scan.signature import ACROSS, ALONG
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import without
@@ -22,6 +23,9 @@ def scan_calls(target: Target, out: View, x: View, axis: int, how: str = "add") 
     blocks = in_blocks(target, gpu_scan.scan_calls, places, items, (out.strides[axis], x.strides[axis]), n, how)
     if blocks is not None:
         return blocks
+    first, ordered = in_order(target, out, x)
+    if first and axis != len(out.shape) - 1:
+        return first + scan_calls(target, out, ordered, axis, how)
     beside = places.strides[-1] == items.strides[-1] == out.itemsize
     call = run_call(
         ACROSS if beside else ALONG, (out.dtype, how), {"out": places, "x": items},

@@ -3,10 +3,12 @@
 from math import prod
 
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.order import in_order
 from cgraph.kernels.softmax.block_signature import ROWS as BLOCKS
 from cgraph.kernels.softmax.signature import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import (
+    BLOCK_ROWS,
     CHAIN,
     access_of,
     block_columns,
@@ -47,8 +49,13 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
     )
     if blocks is not None:
         return blocks
-    lanes = target.lanes_of(x.dtype)
-    if abs(x.strides[axis]) != x.itemsize and over_kept[0].shape[-1] >= lanes:
+    if kind != "logsumexp":
+        first, x = in_order(target, out, x, least=0)
+        if first:
+            return first + softmax_calls(target, kind, out, x, axis)
+    lanes, columns = target.lanes_of(x.dtype), over_kept[0].shape[-1] if kept_axes else 0
+    is_short = x.shape[axis] < BLOCK_ROWS <= lanes
+    if columns >= lanes and (is_short or abs(x.strides[axis]) != x.itemsize):
         return [columns_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
     lanes = block_lanes(target, x.dtype, x.shape[axis])
     if lanes and x.strides[axis] == x.itemsize and out.strides[axis] in (0, x.itemsize):
