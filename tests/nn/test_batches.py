@@ -173,3 +173,38 @@ def test_the_end_of_reading_waits_for_the_batch_that_is_read_and_drops_those_aft
     assert len(next(ahead)[0]) == 0 and started.wait(PATIENCE)
     ahead.close()
     assert reads == [0, 1]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_after_a_batch_that_failed_reading_begins_anew(prefetch):
+    failures = [OSError("for a moment")]
+
+    def of_epoch(epoch):
+        yield (X[:4],)
+        if failures:
+            raise failures.pop()
+        yield (X[4:8],)
+
+    reader = BatchReader(nn.Batches(of_epoch, 2, prefetch), 2)
+    reader.at(0)
+    with pytest.raises(OSError, match="for a moment"):
+        reader.at(1)
+    np.testing.assert_array_equal(reader.at(1)[0], X[4:8])
+    reader.close()
+
+
+def test_lists_are_batches_of_arrays_and_nothing_behind_the_last_batch_is_read():
+    read = []
+
+    def of_epoch(epoch):
+        for i in range(9):
+            read.append((epoch, i))
+            yield [[[i, epoch]], [i]]
+
+    batches = list(nn.Batches(of_epoch, 3).between(1, 5))
+    assert read == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert [(x.tolist(), y.tolist()) for x, y in batches] == [
+        ([[1, 0]], [1]), ([[2, 0]], [2]), ([[0, 1]], [0]), ([[1, 1]], [1]),
+    ]  # fmt: skip
+    assert all(type(batch) is tuple for batch in batches)
+    assert nn.Batches(of_epoch, 3).at(4)[0].tolist() == [[1, 1]]

@@ -34,7 +34,7 @@ class Listening(Stopping):
         return len(self.asked) >= self.most
 
 
-def run_of(losses, each=2, *, check=None, stopping=None, checkpoint=None, finite=True, total=None, partial=True):
+def run_of(losses, each=2, *, check=None, finite=True, total=None, partial=True, optimiser=None, **options):
     """A run of steps that give these losses, with a part of the loss and a metric that adds them up."""
     calls = []
 
@@ -49,9 +49,8 @@ def run_of(losses, each=2, *, check=None, stopping=None, checkpoint=None, finite
     first.parts, first.metrics, first.state = ("half",), (Metric("mean", None),), {}
     data = SimpleNamespace(at=lambda i: (i,), steps_per_epoch=each)
     total = len(losses) if total is None else total
-    settings = TrainSettings(
-        StepSettings(quadratic), total / each, stopping=stopping, checkpoint=checkpoint, finite=finite, progress=False
-    )
+    step_settings = StepSettings(quadratic, optimiser or nn.Optimiser())
+    settings = TrainSettings(step_settings, total / each, finite=finite, progress=False, **options)
     run = Noting(None, first, step("last") if partial else None, data, settings, check)
     run.saved, run.calls = [], calls
     return run
@@ -237,3 +236,65 @@ def test_a_part_of_an_epoch_is_so_many_steps(epochs, steps):
     model = nn.initialise(nn.Linear(3, 2), 0)
     loader = nn.Loader((np.ones((10, 3), np.float32), np.zeros(10, int)), 2)
     assert len(nn.train(model, loader, epochs=epochs, progress=False, engine="reference").loss) == steps
+
+
+# -- figures that rules compare ---------------------------------------------------------------------------------------
+
+WATCHERS = {
+    "stopping": lambda metric: {"stopping": nn.Early(metric=metric, mode="max")},
+    "checkpoint": lambda metric: {"checkpoint": nn.Checkpoint("x", best=metric, mode="max")},
+    "rate": lambda metric: {"optimiser": nn.Optimiser(rate=nn.optim.Plateau(metric=metric, mode="max"))},
+}
+ALWAYS = ["loss", "half", "mean"]
+VALIDATIONS = {
+    "none": ({}, ALWAYS),
+    "arrays": ({"check": lambda: None}, [*ALWAYS, "valid loss", "valid mean"]),
+    "a function": ({"check": lambda: None, "validation": lambda: 1.0}, [*ALWAYS, "valid loss"]),
+}
+
+
+@pytest.mark.parametrize("validation", VALIDATIONS)
+@pytest.mark.parametrize("watcher", WATCHERS)
+def test_each_rule_compares_a_figure_that_the_run_has(watcher, validation):
+    options, there = VALIDATIONS[validation]
+    for metric in ("loss", "half", "mean", "valid loss", "valid mean", "valid half"):
+        if metric in there:
+            run_of([1.0], **options, **WATCHERS[watcher](metric))
+            continue
+        with pytest.raises(InputError) as error:
+            run_of([1.0], **options, **WATCHERS[watcher](metric))
+        assert str(error.value) == (
+            f"the metric {metric!r} does not exist; there are {', '.join(there)}. Pass one of them, or add it with "
+            "metrics= or validation=."
+        )
+
+
+# -- figures of a whole training --------------------------------------------------------------------------------------
+
+
+def parted(predicted, targets):
+    return {"square": quadratic(predicted, targets), "distance": nn.losses.l1(predicted, targets)}
+
+
+def test_a_resumed_run_has_every_figure_of_an_uninterrupted_one(tmp_path):
+    x, y = (np.random.default_rng(n).normal(size=(8, n)).astype("f4") for n in (3, 2))
+
+    def train(epochs, **options):
+        return nn.train(
+            nn.initialise(nn.Linear(3, 2), 1), nn.Loader((x, y), 4), parted, nn.Optimiser(rate=nn.optim.Decay(0.1, 0.5)),
+            epochs=epochs, validation=(x[:5], y[:5]), metrics=[nn.losses.huber, nn.losses.hinge], progress=False,
+            engine="reference", **options,
+        )  # fmt: skip
+
+    whole, point = train(3.5), nn.Checkpoint(tmp_path / "at.json", steps=1)
+    for epochs in (0.5, 1, 2.5, 3.5):
+        history = train(epochs, checkpoint=point)
+        assert len(history.loss) == 2 * epochs
+    assert history.checked_at.tolist() == [2, 4, 6] and len(set(history.rate.tolist())) == 7
+    for name, value in vars(whole).items():
+        found = getattr(history, name)
+        assert type(found) is type(value), name
+        for one, other in zip(*((x.values() if isinstance(x, dict) else [x]) for x in (found, value)), strict=True):
+            np.testing.assert_array_equal(one, other, name)
+        if isinstance(value, dict):
+            assert list(found) == list(value) != [], name

@@ -135,3 +135,11 @@ def test_times_are_those_of_the_same_steps_in_the_same_order_all_measured():
     for others in wrong:
         with pytest.raises(GraphError, match="times must be a timed report of the Function that the page shows"):
             seconds_of(compiled, replace(plain, steps=tuple(others)))
+
+
+def test_a_page_is_titled_by_the_call_or_by_its_first_three_outputs():
+    x = cg.Var((2,), name="x")
+    outputs = [np.sin(x), np.cos(x), np.tanh(x), np.exp(x)]
+    function = cg.compile(outputs, [x])
+    for title, want in (("", ", ".join(y.name for y in outputs[:3])), ("a title", "a title")):
+        assert [text for _, text in Elements(page_html(function, title)).all("title")] == [want]
