@@ -208,3 +208,26 @@ def test_lists_are_batches_of_arrays_and_nothing_behind_the_last_batch_is_read()
     ]  # fmt: skip
     assert all(type(batch) is tuple for batch in batches)
     assert nn.Batches(of_epoch, 3).at(4)[0].tolist() == [[1, 1]]
+
+
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
+
+
+def test_the_thread_ends_when_a_step_fails():
+    """The error is still there, and with it everything that it refers to."""
+    wrong = X.copy()
+    wrong[9] = np.nan
+    with pytest.raises(nn.LossError) as error:
+        train(Loader((wrong, Y), 4, order="given", prefetch=2))
+    assert error.value is not None and not readers()
+
+
+def test_a_reader_that_begins_anew_has_one_thread():
+    reader = BatchReader(Loader((X,), 4, prefetch=2), 20)
+    for step in (0, 7, 3):
+        reader.at(step)
+        assert len(readers()) == 1
+    reader.close()
+    reader.close()
+    assert not readers()

@@ -333,3 +333,17 @@ def test_a_film_in_a_picture_file_without_times_has_ten_frames_a_second(tmp_path
 @pytest.mark.parametrize("ending", [".mp4", ".mov", ".mkv", ".avi", ".webm", ".MP4"])
 def test_endings_of_films_are_films_without_being_read(ending):
     assert is_film(Path(f"nowhere{ending}")) and not is_film(Path(f"nowhere{ending}x"))
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_ffmpeg_ends_when_a_picture_cannot_be_made(before, monkeypatch, tmp_path):
+    writer = Writer()
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", SimpleNamespace(write_frames=lambda *args, **options: writer))
+
+    def pictures():
+        yield from [Image.new("RGB", (6, 4))] * before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_film(tmp_path / "a.mp4", 10, pictures())
+    assert writer.closed == (before > 0)

@@ -298,3 +298,43 @@ def test_a_resumed_run_has_every_figure_of_an_uninterrupted_one(tmp_path):
             np.testing.assert_array_equal(one, other, name)
         if isinstance(value, dict):
             assert list(found) == list(value) != [], name
+
+
+class Bar:
+    """A bar that notes what it shows and how often it is closed. Changes: with both."""
+
+    def __init__(self, *arguments):
+        self.arguments, self.shown, self.closed = arguments, [], 0
+
+    def show(self, *facts):
+        assert not self.closed
+        self.shown.append(facts)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("losses", [[4.0, 2.0, 6.0], [4.0, 2.0, np.nan]], ids=["whole", "failing"])
+def test_the_bar_shows_each_step_with_its_figures_and_is_closed_however_the_run_ends(losses, monkeypatch):
+    bars = []
+    monkeypatch.setattr("nn.training_run.progress_bar", lambda *arguments: bars.append(Bar(*arguments)) or bars[-1])
+    run = run_of(losses, 2)
+    if np.isnan(losses[-1]):
+        with pytest.raises(nn.LossError):
+            run.run_remaining()
+    else:
+        run.run_remaining()
+    (bar,) = bars
+    assert bar.arguments == (0, 3, False) and bar.closed == 1
+    means = {1: "mean 4.0000  ", 2: "mean 3.0000  ", 3: "mean 6.0000  "}
+    assert bar.shown == [(i, x, 0.5, means[i]) for i, x in enumerate(losses, 1) if not np.isnan(x)]
+
+
+def test_the_bar_of_a_resumed_run_begins_at_its_step(monkeypatch):
+    bars = []
+    monkeypatch.setattr("nn.training_run.progress_bar", lambda *arguments: bars.append(Bar(*arguments)) or bars[-1])
+    run = run_of([1.0] * 6, 2, total=6)
+    for _ in range(3):
+        run.run_step()
+    run.run_remaining()
+    assert bars[0].arguments == (3, 6, False) and [facts[0] for facts in bars[0].shown] == [4, 5, 6]
