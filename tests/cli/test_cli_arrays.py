@@ -63,7 +63,10 @@ def test_values_need_no_file_and_the_next_file_is_the_next_input(folder):
         (("xy.npz", "y=b.npy"), "input 'y' is given twice. Leave out one --input"),
         (("b.npy",), "no value for y float64[3], n int32[2]. Add --input NAME=FILE"),
         (("z=b.npy",), "the model has no input 'z'. Use one of x, y, n"),
-        (("a.npy", "b.npy", "c.npy", "a.npy"), "a.npy: the model takes 3 inputs, more are given. Leave out some --input"),
+        (
+            ("a.npy", "b.npy", "c.npy", "a.npy"),
+            "a.npy: the model takes 3 inputs, more are given. Leave out some --input",
+        ),
     ],
 )
 def test_each_input_has_one_value(texts, said, folder):

@@ -303,8 +303,10 @@ def noted_report(calls: Calls):
 
 
 RUNS = {
-    "trace": (trace, ["-o", "t.json"]), "view": (view, ["-o", "p.html", "--times"]), "plan": (plan_file, ["--stream", "w"]),
-}  # fmt: skip
+    "trace": (trace, ["-o", "t.json"]),
+    "view": (view, ["-o", "p.html", "--times"]),
+    "plan": (plan_file, ["--stream", "w"]),
+}
 
 
 @pytest.mark.parametrize("words", [(), ("--constant", "factor=2")])

@@ -241,7 +241,9 @@ def test_a_strategy_that_is_not_there_is_refused_with_all_that_are(monkeypatch):
 
 def test_the_line_of_the_peak_has_each_number_at_its_words():
     alive = (Alive(3 << 10, "relu float32[768]", "net.py:7"), Alive(1 << 10, "x", ""))
-    figures = Figures((), 5, 4 << 10, alive, 6 << 10, 7 << 10, 1, 1, 9 << 10, 8 << 10, "depth_first", "auto", True, None)
+    figures = Figures(
+        (), 5, 4 << 10, alive, 6 << 10, 7 << 10, 1, 1, 9 << 10, 8 << 10, "depth_first", "auto", True, None
+    )
     assert plan_file.peak_lines(figures) == [
         "order depth_first: 4 KiB are in use at step 5, 7 KiB would be without sharing; outside the arena 8 KiB of "
         "constants and 9 KiB of Vars",

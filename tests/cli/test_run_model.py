@@ -272,7 +272,9 @@ def two():
 def test_a_run_is_made_at_least_once_and_outputs_without_names_are_counted(times, runs, tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", np.array([1, 2], "f4"))
     counts, real = [], run_model.with_progress
-    monkeypatch.setattr(run_model, "with_progress", lambda what, items, bars: counts.append(len(items)) or real(what, items, bars))
+    monkeypatch.setattr(
+        run_model, "with_progress", lambda what, items, bars: counts.append(len(items)) or real(what, items, bars)
+    )
     words = ["run", "tests.cli.test_run_model:two", "-i", str(tmp_path / "x.npy"), "--times", times]
     assert main([*words, "--save", str(tmp_path / "y.npz")]) == 0
     with np.load(tmp_path / "y.npz") as found:

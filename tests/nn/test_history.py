@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from cgraph import UnavailableError
+from cgraph.errors import UnavailableError
 from nn.history import History, positive, running_mean, table
 from tests.support.tolerance import assert_near
 

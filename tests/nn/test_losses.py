@@ -187,7 +187,9 @@ def test_a_mean_over_no_samples_is_refused(name, samples):
         getattr(losses, name)(samples, samples)
 
 
-@pytest.mark.parametrize("loss", [losses.cross_entropy, losses.CrossEntropy((0.1, 0.2, 0.7), 0.3)], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    "loss", [losses.cross_entropy, losses.CrossEntropy((0.1, 0.2, 0.7), 0.3)], ids=["plain", "weighted"]
+)
 def test_a_cross_entropy_of_float64_is_computed_in_float64(loss):
     x, classes = draw(4, 3).astype("f8"), np.array([0, 2, 1, 1])
     plain = loss is losses.cross_entropy

@@ -30,7 +30,9 @@ def test_a_window_is_a_box_whose_far_corner_belongs_to_the_rule():
 SIZES = [(32, 32), (64, 64), (20, 64), (64, 20), (31, 64), (100, 3), (3, 100), (7, 5), (1000, 1), (1, 1000)]
 
 
-@pytest.mark.parametrize("config", [torchvision_config((32, 48)), matterport_config(64)], ids=["torchvision", "matterport"])
+@pytest.mark.parametrize(
+    "config", [torchvision_config((32, 48)), matterport_config(64)], ids=["torchvision", "matterport"]
+)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_a_picture_of_any_size_fits_into_the_input_as_large_as_it_can(size, config, monkeypatch):
     """At the upper left by torchvision's rule, else in the middle; at least one pixel, and zeros around it."""

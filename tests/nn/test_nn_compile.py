@@ -144,7 +144,9 @@ def test_a_name_of_the_function_is_named_on_its_predictor():
 @pytest.mark.parametrize(("options", "threads"), [({}, 1), ({"threads": 3}, 3)])
 def test_blocks_are_computed_by_the_function_with_as_many_threads_as_it_is_told(options, threads, monkeypatch):
     calls = []
-    monkeypatch.setattr(cg.dist, "map_batches", lambda *args, **named: calls.append((args, named)) or ["first", "second"])
+    monkeypatch.setattr(
+        cg.dist, "map_batches", lambda *args, **named: calls.append((args, named)) or ["first", "second"]
+    )
     predict = nn.compile(nn.Add(), samples=[nn.Sample((2,))] * 2, engine="reference")
     assert predict.map_batches("a", "b", **options) == "first"
     assert calls == [((predict.function, "a", "b"), {"threads": threads})]

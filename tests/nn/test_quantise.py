@@ -110,7 +110,9 @@ def test_compiled_options_reach_the_function(monkeypatch):
     assert calls == [{"passes": False}]
 
 
-@pytest.mark.parametrize(("progress", "is_told"), [({}, True), ({"progress": True}, True), ({"progress": False}, False)])
+@pytest.mark.parametrize(
+    ("progress", "is_told"), [({}, True), ({"progress": True}, True), ({"progress": False}, False)]
+)
 def test_the_quantiser_gets_whole_batches_their_labels_and_its_options(progress, is_told, monkeypatch):
     calls = []
 

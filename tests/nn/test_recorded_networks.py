@@ -1,5 +1,5 @@
-"""The layers of every network of `nn.models` and of Mask R-CNN with all their numbers, the ops of its graph that move or
-join pixels, and a digest of the graph, compared with a record.
+"""The layers of every network of `nn.models` and of Mask R-CNN with all their numbers, the ops of its graph that move
+or join pixels, and a digest of the graph, compared with a record.
 
 Few tests see an epsilon, a rate of dropout, an initialiser, a rounding of padding or the order of layers of a whole
 network. After a change that is meant: ``python -m tests.nn.test_recorded_networks`` writes the record anew.

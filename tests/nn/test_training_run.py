@@ -280,11 +280,9 @@ def test_a_resumed_run_has_every_figure_of_an_uninterrupted_one(tmp_path):
     x, y = (np.random.default_rng(n).normal(size=(8, n)).astype("f4") for n in (3, 2))
 
     def train(epochs, **options):
-        return nn.train(
-            nn.initialise(nn.Linear(3, 2), 1), nn.Loader((x, y), 4), parted, nn.Optimiser(rate=nn.optim.Decay(0.1, 0.5)),
-            epochs=epochs, validation=(x[:5], y[:5]), metrics=[nn.losses.huber, nn.losses.hinge], progress=False,
-            engine="reference", **options,
-        )  # fmt: skip
+        model, optimiser = nn.initialise(nn.Linear(3, 2), 1), nn.Optimiser(rate=nn.optim.Decay(0.1, 0.5))
+        options |= {"validation": (x[:5], y[:5]), "metrics": [nn.losses.huber, nn.losses.hinge], "progress": False}
+        return nn.train(model, nn.Loader((x, y), 4), parted, optimiser, epochs=epochs, engine="reference", **options)
 
     whole, point = train(3.5), nn.Checkpoint(tmp_path / "at.json", steps=1)
     for epochs in (0.5, 1, 2.5, 3.5):

@@ -237,7 +237,10 @@ def test_the_curve_has_the_bytes_in_use_at_each_step(seed):
 @pytest.mark.parametrize(("steps", "base"), [((1, 2, 5, 10), 10), ((1, 2, 4, 8, 16), 16)])
 def test_ticks_are_the_smallest_round_numbers_that_are_few_enough(steps, base):
     round_numbers = sorted({step * base**k for step in steps for k in range(8)})
-    for span in (*range(1, 2000), *(step * TICKS * base**k + more for step in steps for k in (3, 5) for more in (-1, 0, 1))):
+    for span in (
+        *range(1, 2000),
+        *(step * TICKS * base**k + more for step in steps for k in (3, 5) for more in (-1, 0, 1)),
+    ):
         want = next(step for step in round_numbers if span <= TICKS * step)
         assert _round_step(span, steps, base) == want, span
     assert _round_step(700, (1, 2, 5, 10)) == 100

@@ -242,14 +242,16 @@ def test_kernels_are_those_of_the_function_and_of_the_store(monkeypatch):
     assert report(function.compiled).kernels is None
 
 
-
 @pytest.mark.parametrize(("count", "before"), [(1, 0), (29, 0), (30, 0), (31, 1), (45, 15)])
 def test_of_many_nodes_the_last_thirty_are_rows_and_operands_before_them_are_marked(count, before):
     node = cg.Var((4,), name="x")
     for _ in range(count - 1):
         node = np.sin(node)
     text = node_html(node)
-    rows = [[cell.text or "" for cell in row] for row in xml.fromstring(text.replace(f"<style>{STYLE}</style>", "")).iter("tr")]
+    rows = [
+        [cell.text or "" for cell in row]
+        for row in xml.fromstring(text.replace(f"<style>{STYLE}</style>", "")).iter("tr")
+    ]
     assert rows[0] == ["", "op", "of", "result", "bytes", "where"]
     assert [row[0] for row in rows[1:]] == [str(i) for i in range(before, count)]
     operands = [f"{before - 1}…" if before else "", *(str(i) for i in range(before, count - 1))]
