@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nn
-from cgraph.errors import InputError, PositionError
+from cgraph.errors import FormatError, InputError, PositionError
 from nn.losses import check_classes, cross_entropy, quadratic
 from nn.metrics import Metric
 from nn.settings import StepSettings, TrainSettings
@@ -296,6 +296,28 @@ def test_a_resumed_run_has_every_figure_of_an_uninterrupted_one(tmp_path):
             np.testing.assert_array_equal(one, other, name)
         if isinstance(value, dict):
             assert list(found) == list(value) != [], name
+
+
+@pytest.mark.parametrize(
+    ("losses", "names"),
+    [
+        ((parted, quadratic), "distance, square instead of none"),
+        ((quadratic, parted), "none instead of square, distance"),
+        ((parted, lambda p, t: {"distance": quadratic(p, t)}), "distance, square instead of distance"),
+    ],
+)
+def test_a_checkpoint_of_a_loss_with_other_parts_is_refused(losses, names, tmp_path):
+    x, point = np.ones((2, 3), "f4"), nn.Checkpoint(tmp_path / "at.json", steps=1)
+
+    def train(loss, epochs):
+        nn.train(
+            nn.initialise(nn.Linear(3, 2), 1), nn.Loader((x, x[:, :2]), 2), loss, nn.Optimiser(), epochs=epochs,
+            checkpoint=point, progress=False, engine="reference",
+        )  # fmt: skip
+
+    train(losses[0], 1)
+    with pytest.raises(FormatError, match=f"was written with other parts of the loss: {names}. Pass resume=False"):
+        train(losses[1], 2)
 
 
 class Bar:

@@ -138,8 +138,7 @@ def test_times_are_those_of_the_same_steps_in_the_same_order_all_measured():
 
 
 def test_a_page_is_titled_by_the_call_or_by_its_first_three_outputs():
-    x = cg.Var((2,), name="x")
-    outputs = [np.sin(x), np.cos(x), np.tanh(x), np.exp(x)]
-    function = cg.compile(outputs, [x])
-    for title, want in (("", ", ".join(y.name for y in outputs[:3])), ("a title", "a title")):
+    args = [cg.Var((n,), name=f"x{n}") for n in range(1, 5)]
+    function = cg.compile([f(x) for f, x in zip((np.sin, np.cos, np.tanh, np.exp), args)], args)
+    for title, want in (("", "sin, cos, tanh"), ("a title", "a title")):
         assert [text for _, text in Elements(page_html(function, title)).all("title")] == [want]
