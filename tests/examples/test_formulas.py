@@ -123,7 +123,7 @@ def test_a_letterbox_has_the_picture_at_the_upper_left_blue_first_and_grey_besid
             assert (channel[inside] == colour).all() and (channel[~inside] == 114).all()
 
 
-def test_pictures_of_cifars_files_keep_their_classes_and_go_from_minus_one_to_one(tmp_path):
+def test_pictures_of_cifars_files_keep_their_classes_and_go_from_minus_one_to_one(tmp_path, monkeypatch):
     pytest.importorskip("distributed", reason="distributed is not installed")
     cluster = example("train_cluster")
     records = RNG.integers(0, 256, (6, 3073), np.uint8)
@@ -135,6 +135,10 @@ def test_pictures_of_cifars_files_keep_their_classes_and_go_from_minus_one_to_on
     assert classes.tolist() != [0, 1, 2, 3, 4, 5]
     for picture, number in zip(pictures, classes):
         assert_near(picture.ravel(), records[number, 1:] / 127.5 - 1, "float32 shares")
+    listed = sorted(tmp_path.iterdir())
+    for files in (listed, listed[::-1]):
+        monkeypatch.setattr(Path, "glob", lambda self, pattern, files=files: iter(files))
+        np.testing.assert_array_equal(cluster.pictures(tmp_path)[1], classes)
 
 
 def test_pictures_that_are_drawn_have_stripes_across_their_angle():

@@ -204,7 +204,7 @@ def test_up_to_sixteen_elements_of_a_constant_are_shown(shape, is_shown):
     assert values.startswith("sha256:") != is_shown
 
 
-def test_a_checksum_is_of_the_elements_in_their_order_whatever_their_memory():
+def test_a_checksum_is_of_the_elements_in_their_order_however_they_lie():
     array = np.arange(20.0).reshape(4, 5)
     written = cg.text(cg.Const(array))
     for same in (np.asfortranarray(array), np.repeat(array, 2, 1)[:, ::2]):
