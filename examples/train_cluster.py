@@ -31,9 +31,8 @@ def arguments() -> argparse.Namespace:
 def pictures(folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
     """Images ``[n, 3, 32, 32]`` from -1 to 1 and their classes, in a fixed random order."""
     if folder is not None:
-        records = np.concatenate([np.fromfile(path, np.uint8) for path in folder.glob("*_batch_*.bin")]).reshape(
-            -1, 3073
-        )
+        files = sorted(folder.glob("*_batch_*.bin"))
+        records = np.concatenate([np.fromfile(path, np.uint8) for path in files]).reshape(-1, 3073)
         pixels, classes = records[:, 1:].reshape(-1, 3, 32, 32), records[:, 0]
     else:
         pixels, classes = shared() if SHARED.exists() else made(2000)

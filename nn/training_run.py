@@ -266,7 +266,8 @@ class TrainingRun:
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
         for group in GROUPS:
-            setattr(self, group, {name: list(x) for name, x in below(arrays, f"{group}/").items()})
+            figures = below(arrays, f"{group}/")
+            setattr(self, group, {name: list(figures[name]) for name in getattr(self, group)})
         self.tally.sums = {name: np.array(x) for name, x in tally.items()}
         self.done, self.best = bool(facts.get("done")), best
         assign_all(values)
@@ -299,12 +300,13 @@ class TrainingRun:
             raise FormatError(f"{source} was written by another optimiser. {advice}")
         if not below(arrays, "history/").keys() >= {"loss", "rate", "checked_at", "validation"}:
             raise FormatError(f"{source} has no history of a training. {advice}")
-        names = below(arrays, "metrics/").keys()
-        if names != self.metrics.keys():
-            raise FormatError(
-                f"{source} was written with other metrics: {', '.join(names) or 'none'} instead of "
-                f"{', '.join(self.metrics) or 'none'}. {advice}"
-            )
+        for group, what in (("parts", "parts of the loss"), ("metrics", "metrics")):
+            names, wanted = below(arrays, f"{group}/").keys(), getattr(self, group)
+            if names != wanted.keys():
+                raise FormatError(
+                    f"{source} was written with other {what}: {', '.join(names) or 'none'} instead of "
+                    f"{', '.join(wanted) or 'none'}. {advice}"
+                )
 
 
 def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

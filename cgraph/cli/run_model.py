@@ -110,9 +110,9 @@ class SavedModel(Record):
 def saved_model(args: argparse.Namespace) -> SavedModel:
     """Return a saved function, which is planned and compiled already."""
     lists = (args.shape, args.state, args.maximum)
-    is_given = any(lists) or any(x is not None for x in (args.budget, args.weights, args.stream))
-    if is_given or args.memory != "auto":
-        idle = "--budget, --memory, --shape, --weights, --state, --maximum and --stream"
+    values = (args.budget, args.weights, args.stream, args.weights_dtype, args.precision)
+    if any(lists) or any(x is not None for x in values) or args.memory != "auto":
+        idle = "--budget, --memory, --shape, --weights, --state, --maximum, --stream, --weights-dtype and --precision"
         raise FormatError(f"{args.model} is planned already; {idle} change nothing. Leave them out")
     return SavedModel(load(args.model, threads=args.threads, trust=args.trust))
 

@@ -45,10 +45,7 @@ def runs_in(
     missing = [x.name for x in open_inputs if x.name not in contents]
     if missing:
         raise FormatError(f"{path} has no array for the input {missing[0]}. Add one of this name")
-    counts = {
-        len(contents[x.name]) // max(x.spec.shape[0], 1) if x.spec.shape and contents[x.name].ndim else 1
-        for x in open_inputs
-    }
+    counts = {run_count(contents[x.name], x.spec.shape) for x in open_inputs}
     if len(counts) > 1:
         raise FormatError(
             f"{path}: the inputs have {' and '.join(map(str, sorted(counts)))} runs. Give each input as many rows"

@@ -218,3 +218,15 @@ def test_a_keras_file_runs_with_the_sizes_of_its_inputs(tmp_path, monkeypatch, c
     for given, words in (([], "give --shape x.1=1"), (["--shape", "y=3"], "'y' is not a size of this network")):
         assert main(["plan", f"net{ending}", *given]) == 2
         assert words in capsys.readouterr().err
+
+
+def test_a_function_that_is_compiled_anew_keeps_its_updates():
+    x, state = cg.Var((2,), name="x"), cg.Var((2,), name="state").assign(np.zeros(2, "f4"))
+    function = cg.compile(x + state, x, updates={state: state + x})
+    other = model_of(function, "m").compiled(threads=1)
+    assert other is not function and list(other.updates) == [state]
+    other(np.ones(2, "f4"))
+    assert state.value.tolist() == [1, 1]
+    plain = CliModel((x + state,), (x,), {state: state + x}).compiled(engine="reference")
+    plain(np.ones(2, "f4"))
+    assert state.value.tolist() == [2, 2]

@@ -147,3 +147,14 @@ def test_16_bits_are_converted_in_strips_of_any_height(tmp_path, monkeypatch, pi
     values = np.linspace(0, 65535, 64).astype("uint16").reshape(8, 8)
     Image.fromarray(values).save(tmp_path / "deep.png")
     assert_near(read(tmp_path / "deep.png", (1, 1, 8, 8), Look("unit"))[0, 0], values / 65535, "float32 shares")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("mode", ["1", "L", "P", "LA", "RGB", "RGBA"])
+def test_pictures_of_any_mode_are_colours_or_greys(tmp_path, mode, channels):
+    colours = np.random.default_rng(2).integers(0, 256, (5, 7, 3)).astype("uint8")
+    Image.fromarray(colours).convert(mode).save(tmp_path / "p.png")
+    with Image.open(tmp_path / "p.png") as image:
+        assert image.mode == mode
+        want = np.asarray(image.convert("RGB" if channels == 3 else "L")).reshape(5, 7, channels)
+    np.testing.assert_array_equal(read(tmp_path / "p.png", (1, 5, 7, channels))[0], want)

@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.cli import export as command
 from cgraph.cli import main
+from cgraph.cli.model import CliModel
 from cgraph.formats.onnx import save
 from cgraph.kernels.machines import machines
 
@@ -80,3 +81,25 @@ def test_every_option_is_passed_on(model, calls, capsys, words, sizes, tmp_path)
     for (outputs, inputs, updates), batch in zip(graphs, (4, 1)):
         assert [x.name for x in inputs] == ["x", "y"] and [y.shape for y in outputs] == [(batch, 3)] * 2
         assert not updates
+
+
+@pytest.mark.parametrize("words", [(), ("--floats",)])
+def test_each_of_several_sizes_is_read_beside_the_other_arguments_of_the_model(calls, words, monkeypatch, tmp_path):
+    reads = []
+    x = cg.Var((2, 3), name="x")
+    model = CliModel((cg.exp(x),), (x,), {x: x + 1}, names=("y",))
+
+    def read(args, **options):
+        reads.append((args.shape, args.constant, options))
+        return model
+
+    monkeypatch.setattr(command, "model_from", read)
+    sizes = ["--sizes", "batch=4,rows=7", "--sizes", "batch=1"]
+    given = ["--shape", "width=5", "--constant", "a=2", *sizes, *words]
+    assert main(["export", "m.onnx", "--target", "neon", "-o", str(tmp_path / "out"), *given]) == 0
+    ((_, (build, found, _), named),) = calls
+    assert found == [{"batch": 4, "rows": 7}, {"batch": 1}] and named["names"] == ("y",)
+    assert [build(one) for one in found] == [(model.outputs, model.inputs, model.updates)] * 2
+    shapes = [[("width", 5), ("batch", 4), ("rows", 7)], [("width", 5), ("batch", 1)]]
+    options = {"invent": False, "floats": bool(words)}
+    assert reads == [(shape, [("a", 2)], options) for shape in (shapes[0], *shapes)]

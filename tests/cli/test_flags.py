@@ -293,3 +293,30 @@ def test_no_flag_is_left_out():
     parsers = whole_parser()._subparsers._group_actions[0].choices
     flags = {(name, x.option_strings[-1]) for name, p in parsers.items() for x in p._actions if x.option_strings}
     assert flags - {(name, "--help") for name in parsers} == passed
+
+
+# -- values of inputs --------------------------------------------------------------------------------------------------
+
+
+def noted_report(calls: Calls):
+    return lambda function, *values, **options: calls.append(("values", values)) or stop()
+
+
+RUNS = {
+    "trace": (trace, ["-o", "t.json"]),
+    "view": (view, ["-o", "p.html", "--times"]),
+    "plan": (plan_file, ["--stream", "w"]),
+}
+
+
+@pytest.mark.parametrize("words", [(), ("--constant", "factor=2")])
+@pytest.mark.parametrize("command", RUNS)
+def test_what_is_timed_runs_on_drawn_inputs_and_on_the_values_of_the_call(command, words, folder, monkeypatch, calls):
+    """In the order of the model's inputs; `bench` is tested beside another engine."""
+    module, more = RUNS[command]
+    monkeypatch.setattr(module, "timed_report", noted_report(calls))
+    assert main([command, "net.onnx", *more, *words]) == 2
+    ((x, factor),) = calls.of("values")
+    drawn = bench.random_inputs(model.load_model("net.onnx"))
+    np.testing.assert_array_equal(x, drawn["x"])
+    assert factor == (2 if words else drawn["factor"]) and drawn["factor"] != 2

@@ -7,11 +7,14 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main, plan_file
+from cgraph.cli.model import CliModel
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.errors import FormatError
+from cgraph.errors import BudgetError, FormatError
+from cgraph.memory.problem import Plan
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.planning.options import CompileOptions
 from cgraph.precision.tiles import engines_of
+from cgraph.view.figures import Alive, Figures
 from tests.support.emulated import compute_on_tiles
 
 
@@ -234,3 +237,41 @@ def test_a_strategy_that_is_not_there_is_refused_with_all_that_are(monkeypatch):
         plan_file.strategy_name("ours")
     names = ", ".join((*plan_file.CHOICES, "theirs", "others"))
     assert str(error.value) == f"there is no strategy 'ours'. Use one of {names}, or module:function"
+
+
+def test_the_line_of_the_peak_has_each_number_at_its_words():
+    alive = (Alive(3 << 10, "relu float32[768]", "net.py:7"), Alive(1 << 10, "x", ""))
+    figures = Figures(
+        (), 5, 4 << 10, alive, 6 << 10, 7 << 10, 1, 1, 9 << 10, 8 << 10, "depth_first", "auto", True, None
+    )
+    assert plan_file.peak_lines(figures) == [
+        "order depth_first: 4 KiB are in use at step 5, 7 KiB would be without sharing; outside the arena 8 KiB of "
+        "constants and 9 KiB of Vars",
+        "       3 KiB  relu float32[768]  net.py:7",
+        "       1 KiB  x",
+    ]
+
+
+def test_operands_without_bytes_have_a_plan_without_a_ratio(tmp_path, capsys):
+    (tmp_path / "r.csv").write_text("id,first_op,last_op,size_bytes\n0,0,1,0\n")
+    assert main(["plan", str(tmp_path / "r.csv"), "--strategy", "one_each", "--budget", "0"]) == 0
+    _, _, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert [row[-2:] for row in rows[:2]] == [["0", "-"]] * 2 and rows[2][:3] == ["one_each", "0", "-"]
+
+
+@pytest.mark.parametrize("strategy", [[], ["--strategy", "one_each"]])
+@pytest.mark.parametrize("words", [["--budget", "1MiB"], ["-o", "curve.svg"], ["--stream", "w", "--budget", "1MiB"]])
+def test_the_strategy_is_that_of_the_curve_and_of_streamed_weights_too(words, strategy, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    calls = []
+
+    def noted(*args, **options):
+        calls.append(options.get("memory") or args[-1])
+        raise BudgetError("enough")
+
+    monkeypatch.setattr(plan_file, "plans_of", lambda *args: {"a": (Plan((), 0), 0.0)})
+    monkeypatch.setattr(plan_file, "curve_of", noted)
+    if "--stream" in words:
+        monkeypatch.setattr(CliModel, "compiled", noted)
+    assert main(["plan", "tests.cli.test_plan_file:chain", *words, *strategy]) in (1, 2)
+    assert calls == [plan_file.strategy_of(strategy[-1] if strategy else "auto")]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import main, run_model
+from cgraph.cli.run_model import output_facts, read_labels
 from cgraph.formats.onnx import save
 from tests.support.tolerance import assert_near, near
 
@@ -191,3 +192,91 @@ def test_vars_without_a_value_are_the_inputs_of_nodes(tmp_path, capsys):
     assert main(["view", model, "-o", str(tmp_path / "page.html"), "--times"]) == 0
     capsys.readouterr()
     assert main(["run", model]) == 2 and "late" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "labels"),
+    [
+        ("a.txt", "ant\nbee hive\n\ncat", ["ant", "bee hive", "", "cat"]),
+        ("a.txt", '["ant"]', ['["ant"]']),
+        ("a.json", '["ant", 7, "bee\\u00e9"]', ["ant", "7", "beeé"]),
+        ("a.json", "[]", []),
+        ("a.txt", "", []),
+    ],
+)
+def test_labels_are_lines_or_a_list_of_json(name, text, labels, tmp_path):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read_labels(tmp_path / name) == labels
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ('{"ant": 1}', "does not hold a list of names. Write one name per line"), ('"ant"', "does not hold a list"),
+    ("[", ": Expecting value"), ("[" * 100_000, ": "),
+])  # fmt: skip
+def test_what_holds_no_list_of_labels_is_named(text, said, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(cg.FormatError) as error:
+        read_labels(tmp_path / "a.json")
+    assert str(error.value).startswith(str(tmp_path / "a.json")) and said in str(error.value)
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(cg.FormatError, match="a.txt: "):
+        read_labels(tmp_path / "a.txt")
+
+
+RANGES = [
+    (np.array([[3, 200]], "u1"), (3, 200, 101.5)),
+    (np.array([True, False]), (False, True, 0.5)),
+    (np.array(-2.5), (-2.5, -2.5, -2.5)),
+    (np.array([2**24, 1], "f4"), (1.0, 2.0**24, (2**24 + 1) / 2)),
+    (np.zeros((0, 3), "f4"), None),
+    (np.array([1j, 2]), None),
+]
+
+
+@pytest.mark.parametrize(("x", "want"), RANGES, ids=[f"{x.dtype}{x.shape}" for x, _ in RANGES])
+def test_numbers_that_have_an_order_have_a_range(x, want):
+    facts = output_facts("y", x, [], 0)
+    assert (facts["name"], facts["dtype"], facts["shape"]) == ("y", str(x.dtype), list(x.shape))
+    assert [facts.get(key) for key in ("least", "most", "mean")] == list(want or [None] * 3) and "top" not in facts
+
+
+@pytest.mark.parametrize(
+    ("x", "top", "classes"),
+    [
+        (np.array([[3, 200, 7]], "u1"), 2, [1, 2]),
+        (np.array([0.5, 0.5, 0.1, 0.5]), 3, [0, 1, 3]),
+        (np.array([[[1.0]], [[2.0]]]), 5, [1, 0]),
+        (np.array([-1, -3, -2]), 5, [0, 2, 1]),
+        (np.ones((2, 2)), 5, None),
+        (np.ones((1, 1)), 5, None),
+        (np.array(1.0), 5, None),
+        (np.array([1.0, 2.0]), 0, None),
+        (np.ones((2, 0)), 5, None),
+    ],
+    ids=str,
+)
+def test_the_best_classes_are_those_of_one_row_of_scores_and_equal_ones_keep_their_order(x, top, classes):
+    facts = output_facts("y", x, ["a", "b"], top)
+    found = facts.get("top")
+    assert (found and [one["class"] for one in found]) == classes
+    for one in found or []:
+        assert one["value"] == x.ravel()[one["class"]] and one["label"] == ["a", "b", "", ""][one["class"]]
+
+
+def two():
+    x = cg.Var((2,), name="x")
+    return [x + 1, x * 3]
+
+
+@pytest.mark.parametrize(("times", "runs"), [("0", 1), ("1", 1), ("3", 3)])
+def test_a_run_is_made_at_least_once_and_outputs_without_names_are_counted(times, runs, tmp_path, monkeypatch, capsys):
+    np.save(tmp_path / "x.npy", np.array([1, 2], "f4"))
+    counts, real = [], run_model.with_progress
+    monkeypatch.setattr(
+        run_model, "with_progress", lambda what, items, bars: counts.append(len(items)) or real(what, items, bars)
+    )
+    words = ["run", "tests.cli.test_run_model:two", "-i", str(tmp_path / "x.npy"), "--times", times]
+    assert main([*words, "--save", str(tmp_path / "y.npz")]) == 0
+    with np.load(tmp_path / "y.npz") as found:
+        assert {name: found[name].tolist() for name in found} == {"output0": [2, 3], "output1": [3, 6]}
+    assert counts == [runs]

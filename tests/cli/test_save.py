@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import main, run_model
+from cgraph.errors import FormatError
 from cgraph.formats.onnx import save
 from tests.support.saved import normal
 from tests.support.tolerance import assert_near
@@ -90,3 +91,36 @@ def test_a_saved_model_keeps_the_names_of_its_outputs(model, tmp_path, capsys):
     capsys.readouterr()
     assert main(["run", str(tmp_path / "saved"), "-i", str(tmp_path / "x.npy"), "--json"]) == 0
     assert [x["name"] for x in json.loads(capsys.readouterr().out)["outputs"]] == ["y"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--budget", "1MiB"], ["--budget", "0"], ["--memory", "one_each"], ["--shape", "N=2"], ["--weights", "w.bin"],
+        ["--state", "a=b"], ["--maximum", "n=3"], ["--stream", "w"], ["--weights-dtype", "float16"],
+        ["--precision", "bf16"], ["--precision", "0.01"],
+    ],
+    ids="=".join,
+)  # fmt: skip
+def test_a_flag_of_planning_is_refused_for_a_saved_function(words, tmp_path, capsys):
+    (tmp_path / "saved").mkdir()
+    assert main(["run", str(tmp_path / "saved"), *words]) == 2
+    assert capsys.readouterr().err == (
+        f"cgraph: {tmp_path / 'saved'} is planned already; --budget, --memory, --shape, --weights, --state, --maximum, "
+        "--stream, --weights-dtype and --precision change nothing. Leave them out\n"
+    )
+
+
+def test_a_saved_function_is_loaded_with_the_threads_and_the_trust_of_the_call(tmp_path, monkeypatch):
+    (tmp_path / "saved").mkdir()
+    calls = []
+
+    def noted(path, **options):
+        calls.append((path, options))
+        raise FormatError("enough")
+
+    monkeypatch.setattr(run_model, "load", noted)
+    folder = str(tmp_path / "saved")
+    for words in ([], ["--threads", "3"], ["--trust"]):
+        assert main(["run", folder, *words]) == 2
+    assert calls == [(folder, {"threads": n, "trust": trust}) for n, trust in ((0, False), (3, False), (0, True))]

@@ -1,14 +1,15 @@
 import sys
 import xml.etree.ElementTree as xml
 from shutil import which
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import main, view
 from cgraph.cli.model import READERS, CliModel, load_model
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, GraphError
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.view.dot import function_dot
 from cgraph.view.page import page_html
@@ -164,3 +165,23 @@ def test_a_graph_that_cannot_be_read_in_one_picture_is_refused(module, tmp_path,
         assert "of a readable picture. Use -o page.html" in capsys.readouterr().err
     assert main(["view", "long:y", "-o", str(tmp_path / "long.html")]) == 0
     assert main(["view", "long:y", "-o", str(tmp_path / "long.dot")]) == 0
+
+
+@pytest.mark.parametrize(("count", "is_drawn"), [(150, True), (151, False)])
+def test_a_picture_of_a_graph_has_at_most_150_nodes(count, is_drawn, monkeypatch):
+    monkeypatch.setattr(view, "diagram_of", lambda function: SimpleNamespace(items=range(count)))
+    monkeypatch.setattr(view, "function_dot", lambda function: f"text of {function}")
+    monkeypatch.setattr(view, "render", lambda dot, kind: f"{kind} of {dot}".encode())
+    if is_drawn:
+        assert view.graph_picture("f", "png") == b"png of text of f"
+    else:
+        with pytest.raises(GraphError, match="151 nodes are more than the 150 of a readable picture"):
+            view.graph_picture("f", "png")
+
+
+@pytest.mark.parametrize("ending", [".svg", ".dot", ".DOT"])
+def test_times_go_into_a_page_alone(ending, module, tmp_path, capsys):
+    path = tmp_path / f"out{ending}"
+    assert main(["view", f"{module}:total", "-o", str(path), "--times"]) == 2
+    assert capsys.readouterr().err == f"cgraph: {path}: --times go into a page. Use -o OUT.html\n"
+    assert not path.exists()

@@ -14,6 +14,7 @@ from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
+from cgraph.view.graph_text import lines_of
 from tests.support.tolerance import assert_near
 
 
@@ -101,3 +102,22 @@ def test_common_convolutions_have_what_their_names_say(name, monkeypatch):
     assert conv.operands[1].shape == (conv.shape[1], x.shape[1] // groups, size, size)
     assert conv.shape[2:] == (28 // stride, 28 // stride) and y.op.name == "relu"
     assert (x.shape[1] == 3) == ("of a picture" in name)
+
+
+GRAPHS = {
+    "max pooling": lambda x: cg.max_pool2d(x, 2), "average pooling": lambda x: cg.avg_pool2d(x, 2),
+    "mean of channels": lambda x: cg.mean(x, (2, 3)), "softmax": cg.softmax, "sum": lambda x: cg.sum(x, 1),
+    "sum of images": lambda x, y: cg.relu(x + y), "joined images": lambda x, y: cg.concat([x, y], 1),
+    "product of matrices": lambda x, y: x @ y,
+    **{name: getattr(cg, name) for name in "exp log sqrt tanh sigmoid relu sin cos".split()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_other_common_graphs_are_what_their_names_say(name, monkeypatch):
+    monkeypatch.setattr(warmup, "compile", lambda y, inputs: (y, inputs))
+    if name not in GRAPHS:
+        assert re.search(r"\dx\d", name)
+        return
+    y, inputs = COMMON[name]()
+    assert lines_of([y]) == lines_of([GRAPHS[name](*inputs)])

@@ -118,3 +118,32 @@ def test_of_many_functions_those_that_were_used_last_stay_for_each_number_of_thr
         assert opened.get(made[name], threads) is one
     assert "".join(loaded) == "abcdb"  # b was used longest ago when d came
     assert opened.get(made["c"], 1) is opened.get(made["c"], 2) is one and "".join(loaded) == "abcdbc"
+
+
+@pytest.mark.parametrize("error", [None, OSError("the disk is gone")], ids=repr)
+@pytest.mark.parametrize("trust", [False, True])
+def test_a_folder_is_closed_after_its_files_were_read_or_not(error, trust, monkeypatch):
+    opened = []
+
+    class Noted(dict):
+        def __init__(self, path, trusted):
+            super().__init__(b=np.arange(2, dtype="u1"), a=np.arange(3, dtype="u1"))
+            self.arguments, self.closed = (path, trusted), 0
+            opened.append(self)
+
+        def __getitem__(self, name):
+            if error is not None and name == "b":
+                raise error
+            return super().__getitem__(name)
+
+        def close(self):
+            self.closed += 1
+
+    monkeypatch.setattr(folders, "Folder", Noted)
+    if error is None:
+        assert list(folders.ship("somewhere", trust).files.items()) == [("a", b"\0\1\2"), ("b", b"\0\1")]
+    else:
+        with pytest.raises(OSError, match="the disk is gone"):
+            folders.ship("somewhere", trust)
+    (folder,) = opened
+    assert folder.arguments == ("somewhere", trust) and folder.closed == 1

@@ -8,11 +8,13 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.dist.limits import Limits
+from cgraph.engine.cpu.engine import CpuEngine
 from nn import optim
+from nn.parallel import targets
 from nn.parallel import train as parallel
 from tests.nn.support import draw
 
-pytest.importorskip("distributed")
+pytest.importorskip("distributed", reason="distributed is not installed")
 
 
 def quadratic(predictions, targets):
@@ -83,3 +85,25 @@ def test_shards_limits_and_trust_reach_the_job(monkeypatch):
     assert job.limits is limits and job.trust_network is True and job.seed == 5 and job.data is loader
     assert job.source.trained == list(options["trained"])
     assert [np.prod(shape) for shape, _ in job.source.specs] == [8, 6]
+
+
+def test_the_common_engine_is_for_the_target_of_those_that_answer_in_time(monkeypatch):
+    calls = []
+    monkeypatch.setattr(targets, "least_target", lambda *args: calls.append(args) or "portable")
+    engine = parallel.common_engine("client", Limits(gather=7.0), 3)
+    assert engine == CpuEngine("portable", 3, tiles=False) and calls == [("client", 7.0)]
+
+
+@pytest.mark.parametrize(("options", "threads"), [({}, 0), ({"threads": 3}, 3)])
+def test_without_an_engine_the_workers_have_the_common_one(options, threads, monkeypatch):
+    calls = []
+    monkeypatch.setattr(parallel, "common_engine", lambda *args: calls.append(args) or "reference")
+    network, limits = nn.initialise(nn.Linear(4, 3), 0), Limits(step=7.0)
+    seen = []
+    monkeypatch.setattr(
+        parallel, "resumed_run", lambda network, loader, settings, shards: seen.append(settings) or [][0]
+    )
+    with pytest.raises(IndexError):
+        parallel.data_parallel("client", network, nn.Loader((draw(16, 4), draw(16, 3)), 8), limits=limits, **options)
+    assert calls == [("client", limits, threads)]
+    assert seen[0].step.options == {"engine": "reference", **options}

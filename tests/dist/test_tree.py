@@ -69,3 +69,11 @@ def test_a_refusal_names_the_next_power_of_two():
         check_shards(8, 12)
     check_shards(1, 7)
     check_shards(8, 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "want"),
+    [([0, 9], [4, 4]), ([9, 0], [4, 4]), ([0, 1, 9], [2, 3, 3]), ([2, 2, 4], [4, 3, 1]), ([9, 1, 1], [1, 4, 3])],
+)
+def test_a_member_of_unknown_time_counts_as_the_others_and_of_equal_ones_the_first_has_more(seconds, want):
+    assert deal_shards(8, seconds) == want

@@ -21,7 +21,7 @@ from nn.parallel import worker as member_module
 from nn.parallel.messages import Job, StepOrder
 from nn.parallel.sharded_step import KEY, halves, key_of
 from nn.parallel.train import ParallelRun
-from nn.parallel.worker import NAME, TrainingWorker, digest
+from nn.parallel.worker import NAME, TrainingWorker, digest, secrets
 from nn.settings import StepSettings, TrainSettings
 from tests.dist.clusters import alone, loader, network, optimiser
 from tests.support.tolerance import assert_near
@@ -502,3 +502,61 @@ def test_the_client_has_the_state_behind_the_last_result_of_an_order():
         run.losses.append(loss)
         assert int(run.current_state()["step"]) == (number + 1) // 2 * 2
     assert [first for first, _ in asked] == [0, 2]
+
+
+def test_a_cluster_with_tls_has_a_context_for_listening_and_one_for_connecting():
+    security = SimpleNamespace(
+        get_listen_args=lambda role: {"ssl_context": ("listen", role)},
+        get_connection_args=lambda role: {"ssl_context": ("connect", role)},
+    )
+    found = secrets(SimpleNamespace(address="tls://here:1", security=security), b"token")
+    assert (found.token, found.server, found.client) == (b"token", ("listen", "worker"), ("connect", "worker"))
+    for address in ("tcp://here:1", "inproc://here/1"):
+        plain = secrets(SimpleNamespace(address=address, security=security), b"token")
+        assert (plain.token, plain.server, plain.client) == (b"token", None, None)
+
+
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt(), MemberError("gone")], ids=repr)
+def test_the_job_of_a_training_is_ended_however_the_training_ends(error, monkeypatch):
+    made = []
+
+    class Crew:
+        def __init__(self, *arguments):
+            self.arguments, self.closed = arguments, 0
+            made.append(self)
+
+        def close(self):
+            self.closed += 1
+
+    def run_remaining():
+        assert not run.coordinator.closed and not run.pending
+        if error is not None:
+            raise error
+        return "history"
+
+    monkeypatch.setattr("nn.parallel.coordinator.Coordinator", Crew)
+    monkeypatch.setattr("nn.parallel.train.facts", lambda function: ("facts of", function))
+    run, functions = ParallelRun.__new__(ParallelRun), SimpleNamespace(update="update")
+    run.run_remaining = run_remaining
+    if error is None:
+        assert run.run_on("client", "job", functions) == "history"
+    else:
+        with pytest.raises(type(error)):
+            run.run_on("client", "job", functions)
+    (crew,) = made
+    assert crew.arguments == ("client", "job", ("facts of", "update"), run.current_state) and crew.closed == 1
+
+
+@pytest.mark.parametrize("rate", [0.25, nn.optim.Plateau(0.25)], ids=["constant", "of the state"])
+def test_the_client_sends_the_rate_that_it_changes(rate):
+    rule = StepSettings(nn.losses.cross_entropy, nn.Optimiser(rate=rate))
+    run = ParallelRun.__new__(ParallelRun)
+    run.settings = TrainSettings(rule)
+    run.step = SimpleNamespace(state=rule.optimiser.state({}))
+    found = run.current_rate()
+    if isinstance(rate, float):
+        assert found == {}
+        return
+    assert list(found) == ["rate"] and found["rate"] == np.float32(0.25)
+    run.step.state["rate"].assign(np.float32(0.125))
+    assert run.current_rate()["rate"] == np.float32(0.125)

@@ -93,3 +93,59 @@ def test_counts_of_characters_fall_back_to_shorter_ones():
     first = -(log(alone) + log(alone)) / 2
     assert found[0] == near(first, "float64 formulas")
     assert found[1] == near(-(log(alone) + log(after_a)) / 2, "float64 formulas")
+
+
+def test_kernels_of_ones_own_are_a_threshold_a_running_maximum_and_a_weighted_mean():
+    own, x = example("own_kernels"), RNG.normal(size=(5, 7)).astype("f4")
+    v = cg.Var(x.shape, name="x")
+    nodes = [own.soft(v, 0.5), own.running_largest(v), own.bilateral(v, 2, np.float32(0.03), np.float32(8))]
+    soft, largest, smooth = cg.compile(nodes, v)(x)
+    assert_near(soft, np.sign(x) * np.maximum(np.abs(x) - 0.5, 0), "float32 formulas near zero")
+    np.testing.assert_array_equal(largest, np.maximum.accumulate(x, 1))
+    want = np.zeros(x.shape)
+    for i, j in np.ndindex(x.shape):
+        rows, columns = np.mgrid[max(i - 2, 0) : min(i + 3, 5), max(j - 2, 0) : min(j + 3, 7)]
+        near_ones = x[rows, columns].astype("f8")
+        weights = np.exp(-0.03 * ((rows - i) ** 2 + (columns - j) ** 2) - 8 * (near_ones - x[i, j]) ** 2)
+        want[i, j] = (weights * near_ones).sum() / weights.sum()
+    assert_near(smooth, want, "float32 sums near zero")
+
+
+def test_a_letterbox_has_the_picture_at_the_upper_left_blue_first_and_grey_beside_it():
+    image = pytest.importorskip("PIL.Image")
+    yolox = example("yolox")
+    for size, shape in (((20, 10), (208, 416)), ((10, 20), (416, 208)), ((832, 416), (208, 416))):
+        pixels, scale = yolox.letterbox(image.new("RGB", size, (255, 0, 51)))
+        assert pixels.shape == (1, 3, 416, 416) and pixels.dtype == np.float32 and scale == 416 / max(size)
+        inside = np.zeros((416, 416), bool)
+        inside[: shape[0], : shape[1]] = True
+        for channel, colour in zip(pixels[0], (51, 0, 255)):
+            assert (channel[inside] == colour).all() and (channel[~inside] == 114).all()
+
+
+def test_pictures_of_cifars_files_keep_their_classes_and_go_from_minus_one_to_one(tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    cluster = example("train_cluster")
+    records = RNG.integers(0, 256, (6, 3073), np.uint8)
+    records[:, 0] = np.arange(6)
+    records[:4].tofile(tmp_path / "data_batch_1.bin")
+    records[4:].tofile(tmp_path / "test_batch_0.bin")
+    pictures, classes = cluster.pictures(tmp_path)
+    assert sorted(classes) == [0, 1, 2, 3, 4, 5] and classes.dtype == np.int32 and pictures.dtype == np.float32
+    assert classes.tolist() != [0, 1, 2, 3, 4, 5]
+    for picture, number in zip(pictures, classes):
+        assert_near(picture.ravel(), records[number, 1:] / 127.5 - 1, "float32 shares")
+    listed = sorted(tmp_path.iterdir())
+    for files in (listed, listed[::-1]):
+        monkeypatch.setattr(Path, "glob", lambda self, pattern, files=files: iter(files))
+        np.testing.assert_array_equal(cluster.pictures(tmp_path)[1], classes)
+
+
+def test_pictures_that_are_drawn_have_stripes_across_their_angle():
+    pytest.importorskip("distributed", reason="distributed is not installed")
+    pixels, classes = example("train_cluster").made(300)
+    assert pixels.shape == (300, 3, 32, 32) and set(classes) == set(range(10))
+    assert pixels.min() >= 0 and pixels.max() <= 255
+    upright, lying = (pixels[classes == kind].mean(1) for kind in (0, 5))
+    for along, across in ((upright.mean(1), upright.mean(2)), (lying.mean(2), lying.mean(1))):
+        assert along.std(1).min() > 3 * across.std(1).max()

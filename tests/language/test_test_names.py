@@ -21,7 +21,6 @@ def holds_logic(path: Path) -> bool:
 # modules that share their name with one of another part, whose test file is the only one of that name
 WITHOUT = {
     "cgraph/budget/fit.py",
-    "cgraph/cli/arrays.py",
     "cgraph/cli/export.py",
     "cgraph/engine/cpu/instance.py",
     "cgraph/engine/cpu/memory.py",

@@ -173,3 +173,61 @@ def test_the_end_of_reading_waits_for_the_batch_that_is_read_and_drops_those_aft
     assert len(next(ahead)[0]) == 0 and started.wait(PATIENCE)
     ahead.close()
     assert reads == [0, 1]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_after_a_batch_that_failed_reading_begins_anew(prefetch):
+    failures = [OSError("for a moment")]
+
+    def of_epoch(epoch):
+        yield (X[:4],)
+        if failures:
+            raise failures.pop()
+        yield (X[4:8],)
+
+    reader = BatchReader(nn.Batches(of_epoch, 2, prefetch), 2)
+    reader.at(0)
+    with pytest.raises(OSError, match="for a moment"):
+        reader.at(1)
+    np.testing.assert_array_equal(reader.at(1)[0], X[4:8])
+    reader.close()
+
+
+def test_lists_are_batches_of_arrays_and_nothing_behind_the_last_batch_is_read():
+    read = []
+
+    def of_epoch(epoch):
+        for i in range(9):
+            read.append((epoch, i))
+            yield [[[i, epoch]], [i]]
+
+    batches = list(nn.Batches(of_epoch, 3).between(1, 5))
+    assert read == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert [(x.tolist(), y.tolist()) for x, y in batches] == [
+        ([[1, 0]], [1]), ([[2, 0]], [2]), ([[0, 1]], [0]), ([[1, 1]], [1]),
+    ]  # fmt: skip
+    assert all(type(batch) is tuple for batch in batches)
+    assert nn.Batches(of_epoch, 3).at(4)[0].tolist() == [[1, 1]]
+
+
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("batches")]
+
+
+def test_the_thread_ends_when_a_step_fails():
+    """The error is still there, and with it everything that it refers to."""
+    wrong = X.copy()
+    wrong[9] = np.nan
+    with pytest.raises(nn.LossError) as error:
+        train(Loader((wrong, Y), 4, order="given", prefetch=2))
+    assert error.value is not None and not readers()
+
+
+def test_a_reader_that_begins_anew_has_one_thread():
+    reader = BatchReader(Loader((X,), 4, prefetch=2), 20)
+    for step in (0, 7, 3):
+        reader.at(step)
+        assert len(readers()) == 1
+    reader.close()
+    reader.close()
+    assert not readers()

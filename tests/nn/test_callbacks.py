@@ -46,3 +46,9 @@ def test_a_checkpoint_says_that_a_callback_ended_the_training(tmp_path):
 def test_callbacks_that_cannot_be_called_are_refused(callbacks):
     with pytest.raises(InputError, match="callbacks is.*functions? of an nn.Epoch"):
         train(linear(), callbacks=callbacks)
+
+
+def test_callbacks_get_the_epoch_after_which_a_rule_stops_and_do_not_start_it_again():
+    epochs = []
+    history = train(linear(), 5, stopping=nn.Below(1e9), callbacks=[lambda epoch: epochs.append(epoch.epoch) or False])
+    assert epochs == [1] and len(history.loss) == 2

@@ -314,3 +314,90 @@ def test_norm_and_mixing_by_their_formulas():
     assert_close(norm(cg.Const(x)).eval(), x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5))
     gate, up, down = (part.weight.value for part in (mixing.gate, mixing.up, mixing.down))
     assert_close(mixing(cg.Const(x)).eval(), (x @ gate / (1 + np.exp(-(x @ gate))) * (x @ up)) @ down)
+
+
+TIES = np.log(np.array([[0.4, 0.4, 0.15, 0.05]]))
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (nn.Choice(1.0, top_k=1), [0.5, 0.5, 0, 0]),
+        (nn.Choice(1.0, top_p=0.3), [0.5, 0.5, 0, 0]),
+        (nn.Choice(1.0, top_k=3), [0.4 / 0.95, 0.4 / 0.95, 0.15 / 0.95, 0]),
+        (nn.Choice(1.0, top_k=4), [0.4, 0.4, 0.15, 0.05]),
+        (nn.Choice(1.0, top_k=9), [0.4, 0.4, 0.15, 0.05]),
+    ],
+    ids=str,
+)
+def test_tokens_of_equal_scores_are_drawn_alike_and_more_than_there_are_is_all(choice, wanted):
+    many = np.repeat(TIES, 20_000, 0).astype("float32")
+    tokens = choice.of(cg.Const(many), cg.Const(cg.random_key(1))).eval()
+    deviations = np.sqrt(np.array(wanted) * (1 - np.array(wanted)) / len(many))
+    assert_near(np.bincount(tokens, minlength=4) / len(many), wanted, "drawn moments", deviations)
+
+
+def small():
+    """A decoder that takes little time to compile."""
+    return nn.models.gpt(1, symbols=9, length=40, features=8, heads=2, layers=1)
+
+
+def generators(model, *options):
+    return [nn.Generator(model, 1, engine="reference", **each) for each in options]
+
+
+def test_draws_follow_from_the_seed():
+    warm = {"choice": nn.Choice(1.0)}
+    default, zero, one = (
+        g([[1, 2, 3]], 30) for g in generators(small(), warm, {**warm, "seed": 0}, {**warm, "seed": 1})
+    )
+    assert default == zero != one
+
+
+def only_token_2(model):
+    bias = np.zeros(9, "f4")
+    bias[2] = 1e3
+    model.scores.bias.assign(bias)
+
+
+def test_the_weights_are_those_of_the_compilation_unless_they_are_live():
+    model = small()
+    default, frozen, live = generators(model, {}, {"frozen": True}, {"frozen": False})
+    before = live([[1]], 3)
+    assert before == default([[1]], 3) == frozen([[1]], 3) != [[2, 2, 2]]
+    only_token_2(model)
+    assert default([[1]], 3) == frozen([[1]], 3) == before
+    assert live([[1]], 3) == [[2, 2, 2]]
+
+
+class Counting(Bar):
+    """A bar that notes what it shows. Changes: with every token."""
+
+    def __init__(self, *arguments):
+        self.arguments, self.shown = arguments, []
+
+    def show(self, done):
+        self.shown.append(done)
+
+
+@pytest.mark.parametrize(("stop", "shown"), [((), [1, 2, 3, 4]), ((5,), [1, 2, 3, 4]), ((5, 2), [1])])
+def test_each_token_is_one_call_and_none_follows_the_end(stop, shown, monkeypatch):
+    model, bars, calls = small(), [], []
+    only_token_2(model)
+    (generator,) = generators(model, {})
+    step = generator.step
+    generator.step = lambda: calls.append(0) or step()
+    monkeypatch.setattr("nn.generate.progress_bar", lambda *arguments: bars.append(Counting(*arguments)) or bars[-1])
+    for progress in (False, True):
+        assert generator([[1, 2]], 4, stop, progress) == [[2] * len(shown)]
+        assert bars[-1].arguments == (0, 4, progress) and bars[-1].shown == shown and bars[-1].closed == 1
+    assert len(calls) == 2 * (len(shown) - 1)
+
+
+@pytest.mark.parametrize("operands", [2, 3])
+def test_a_cache_serves_one_operand(operands):
+    layer, mode = nn.MultiHeadAttention(8, 2, causal=True), nn.Mode(cache=nn.Cache(2, 5))
+    xs = [cg.Var((2, 1, 8)), cg.Var((2, 1, 8)), cg.Var((1, 1), "bool")]
+    assert layer(xs[0], mode=mode).shape == (2, 1, 8)
+    with pytest.raises(InputError, match="a cache needs a causal layer with one operand"):
+        layer(*xs[:operands], mode=mode)

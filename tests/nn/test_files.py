@@ -9,7 +9,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, InputError
 from cgraph.formats.npz import write_npz
 from cgraph.formats.safetensors import write_safetensors
 from cgraph.kernels.mapped import mapping_of
@@ -197,3 +197,14 @@ def test_a_checkpoint_names_no_file_elsewhere(tmp_path):
     (tmp_path / "c.json").write_text(json.dumps(facts))
     with pytest.raises(FormatError, match="not supported"):
         nn.read_checkpoint(tmp_path / "c.json")
+
+
+@pytest.mark.parametrize("ending", ".h5 .hdf5 .keras .npy .npz .onnx .pt .pth .tflite".split())
+def test_a_name_of_another_format_is_refused_before_anything_is_written(ending, tmp_path):
+    model = nn.models.mlp(0, (6, 4, 2))
+    with pytest.raises(InputError, match=f"weights{ending}'. Pass a name that ends in .safetensors"):
+        nn.save_weights(tmp_path / f"weights{ending}", model)
+    assert not list(tmp_path.iterdir())
+    for name in ("weights", "weights.v1", f"weights{ending}.safetensors"):
+        nn.save_weights(str(tmp_path / name), model)
+    assert len(list(tmp_path.iterdir())) == 3

@@ -1,6 +1,9 @@
+import sys
+
 import numpy as np
 import pytest
 
+from cgraph.errors import UnavailableError
 from nn.history import History, positive, running_mean, table
 from tests.support.tolerance import assert_near
 
@@ -81,3 +84,57 @@ def test_a_history_without_steps_or_numbers_prints_too():
     assert str(History(*[np.zeros(0)] * 4)) == "History of 0 steps"
     x = np.full(2, np.nan, "f4")
     assert "nan" in str(History(x, x, np.arange(2), x, steps_per_epoch=1))
+
+
+def test_two_figures_of_one_name_are_the_first_of_them():
+    """The loss before a part, a part before a metric, and the loss of the validation before its metric."""
+    x = np.arange(4.0)
+    metrics = {"loss": x[:2] + 40, "error": x[:2] + 50, "own": x[:2] + 60}
+    valid = {"loss": x[:2] + 70, "own": x[:2] + 80}
+    history = History(x, x, np.array([2, 4]), x[:2] + 10, {"loss": x + 20, "error": x + 30}, metrics, valid, 2)
+    assert {name: x.tolist() for name, x in history.by_epoch().items()} == {
+        "loss": [0.5, 2.5], "error": [30.5, 32.5], "own": [60, 61], "valid loss": [10, 11], "valid own": [80, 81],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("steps_per_epoch", [0, 5])
+def test_without_a_complete_epoch_there_are_figures_of_validations_alone(steps_per_epoch):
+    x = np.ones(4)
+    history = History(x, x, np.array([2]), x[:1], {"part": x}, {"none": x[:0]}, {"none": x[:0]}, steps_per_epoch)
+    assert list(history.by_epoch()) == ["valid loss"]
+
+
+def axes_of(history, monkeypatch):
+    """The axes of a plot that is drawn into no file."""
+    agg = pytest.importorskip("matplotlib.backends.backend_agg", reason="matplotlib is not installed")
+    figures = []
+    monkeypatch.setattr(
+        agg.FigureCanvasAgg, "print_figure", lambda canvas, path, **options: figures.append((path, canvas.figure))
+    )
+    history.plot("losses.png")
+    ((path, figure),) = figures
+    assert path == "losses.png"
+    return figure.axes[0]
+
+
+def test_a_plot_has_each_step_their_running_mean_and_validations_at_their_steps(monkeypatch):
+    loss, steps = (np.arange(120.0) - 119) ** 2 + 1, np.arange(1, 121)
+    axes = axes_of(History(loss, loss / 9, np.array([60, 120]), np.array([1.5, 0.5])), monkeypatch)
+    lines = {line.get_label(): line.get_xydata() for line in axes.get_lines()}
+    assert list(lines) == ["each step", "mean of the last 50", "validation"]
+    np.testing.assert_array_equal(lines["each step"], np.transpose([steps, loss]))
+    np.testing.assert_array_equal(lines["mean of the last 50"], np.transpose([steps, running_mean(loss, 50)]))
+    np.testing.assert_array_equal(lines["validation"], [[60, 1.5], [120, 0.5]])
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()) == ("step", "loss", "log")
+    plain = axes_of(History(loss - 1, loss, *[np.zeros(0)] * 2), monkeypatch)
+    assert plain.get_yscale() == "linear" and len(plain.get_lines()) == 2
+
+
+def test_without_matplotlib_a_notebook_has_no_picture_and_a_plot_says_what_to_install(monkeypatch, tmp_path):
+    history = History(*[np.ones(2)] * 4)
+    monkeypatch.setattr("nn.history.find_spec", lambda name: None)
+    assert history._repr_png_() is None
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UnavailableError, match="plots need the package matplotlib: pip install"):
+        history.plot(tmp_path / "losses.png")
+    assert not (tmp_path / "losses.png").exists()

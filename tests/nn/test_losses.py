@@ -185,3 +185,36 @@ def test_lists_and_arrays_are_operands_as_of_other_functions(name):
 def test_a_mean_over_no_samples_is_refused(name, samples):
     with pytest.raises(ShapeError, match="has no samples"):
         getattr(losses, name)(samples, samples)
+
+
+@pytest.mark.parametrize(
+    "loss", [losses.cross_entropy, losses.CrossEntropy((0.1, 0.2, 0.7), 0.3)], ids=["plain", "weighted"]
+)
+def test_a_cross_entropy_of_float64_is_computed_in_float64(loss):
+    x, classes = draw(4, 3).astype("f8"), np.array([0, 2, 1, 1])
+    plain = loss is losses.cross_entropy
+    share, weights = (0.0, np.ones(3)) if plain else (0.3, np.array([0.1, 0.2, 0.7]))
+    targets = (1 - share) * np.eye(3)[classes] + share / 3
+    got = loss(cg.Const(x), cg.Const(classes))
+    assert got.dtype == np.float64
+    assert_near(got.eval(), -(weights * targets * np.log(soft(x))).sum(-1).mean(), "float64 conditioned")
+
+
+@pytest.mark.parametrize("weights", [(1.0, np.inf), (-np.inf, 1.0), ((1.0, 2.0), (3.0, 4.0)), ((1.0, 2.0),)], ids=str)
+def test_class_weights_are_one_row_of_finite_numbers(weights):
+    with pytest.raises(InputError, match="weights is .*Pass one finite weight >= 0 for each class"):
+        losses.CrossEntropy(weights)
+
+
+def test_smoothing_is_a_share_and_may_be_none_or_all():
+    assert [losses.CrossEntropy(smoothing=x).smoothing for x in (0, 1)] == [0, 1]
+    for wrong in (-1e-9, 1 + 1e-9, np.nan):
+        with pytest.raises(InputError, match="smoothing is .*Pass a number from 0 to 1"):
+            losses.CrossEntropy(smoothing=wrong)
+
+
+def test_the_distance_of_equal_points_has_a_gradient():
+    """That of a root of zero would be infinite."""
+    x = cg.Var((2, 3)).assign(draw(2, 3))
+    gradient = cg.gradient(losses.l2(x, cg.Const(draw(2, 3))), x)
+    assert (cg.compile(gradient, engine="reference")() == 0).all()

@@ -279,3 +279,71 @@ def test_a_film_in_a_picture_file_goes_on_for_ever_at_its_rate(tmp_path, suffix)
         film.load()
         assert film.info["duration"] == 80
     assert read_film(tmp_path / f"x{suffix}").rate == 12.5
+
+
+class Writer:
+    """What imageio-ffmpeg writes with. Changes: it notes what it is sent."""
+
+    def __init__(self):
+        self.sent, self.closed = [], 0
+
+    def send(self, x):
+        self.sent.append(x)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_ffmpeg_gets_size_and_rate_once_and_every_picture_in_its_order(count, monkeypatch, tmp_path):
+    calls, writer = [], Writer()
+    module = SimpleNamespace(write_frames=lambda *args, **options: calls.append((args, options)) or writer)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", module)
+    pictures = [np.full((4, 6, 3), i, np.uint8) for i in range(count)]
+    write_film(tmp_path / "a.mp4", 12.5, (Image.fromarray(x) for x in pictures))
+    if not count:
+        assert not calls
+        return
+    assert calls == [((str(tmp_path / "a.mp4"), (6, 4)), {"fps": 12.5, "macro_block_size": 2})]
+    first, *sent = writer.sent
+    assert first is None and writer.closed == 1
+    np.testing.assert_array_equal(sent, pictures)
+    assert all(x.flags.c_contiguous for x in sent)
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), RuntimeError("no film"), None])
+def test_what_ffmpeg_does_not_read_is_named_with_all_endings(error, monkeypatch):
+    def read_frames(*args, **options):
+        if error is not None:
+            raise error
+        return iter(())
+
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", SimpleNamespace(read_frames=read_frames))
+    with pytest.raises(FormatError, match="^a.MOV is not a film that ffmpeg reads: .*Convert it to one of .gif, .png"):
+        read_film(Path("a.MOV"))
+
+
+def test_a_film_in_a_picture_file_without_times_has_ten_frames_a_second(tmp_path):
+    first, *rest = (Image.new("RGB", (6, 4), (60 * i, 0, 0)) for i in range(3))
+    first.save(tmp_path / "a.gif", save_all=True, append_images=rest)
+    found = read_film(tmp_path / "a.gif")
+    assert (found.length, found.rate) == (3, 10.0)
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".mov", ".mkv", ".avi", ".webm", ".MP4"])
+def test_endings_of_films_are_films_without_being_read(ending):
+    assert is_film(Path(f"nowhere{ending}")) and not is_film(Path(f"nowhere{ending}x"))
+
+
+@pytest.mark.parametrize("before", [0, 2])
+def test_ffmpeg_ends_when_a_picture_cannot_be_made(before, monkeypatch, tmp_path):
+    writer = Writer()
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", SimpleNamespace(write_frames=lambda *args, **options: writer))
+
+    def pictures():
+        yield from [Image.new("RGB", (6, 4))] * before
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_film(tmp_path / "a.mp4", 10, pictures())
+    assert writer.closed == (before > 0)

@@ -95,3 +95,30 @@ def test_the_work_of_a_picture_is_checked_before_its_masks_are_made(tmp_path, mo
 def test_packed_runs_longer_than_a_picture_are_refused(text):
     with pytest.raises(FormatError, match=r"(?s)runs .* do not fill a picture|packed runs"):
         masks.mask_of({"counts": text}, 4, 4)
+
+
+@pytest.mark.parametrize("value", [0, -1.5, masks.MOST_PIXELS, -float(masks.MOST_PIXELS)])
+def test_coordinates_are_numbers_in_the_range_of_pixels(value):
+    assert masks.is_coordinates([]) and masks.is_coordinates([1, value])
+    beyond = np.copysign(masks.MOST_PIXELS + 1, value).item()
+    for wrong in ([1, beyond], [beyond, 1], [True], ["1"], [None], [float("nan")], [[1]], (1, 2), 3, None):
+        assert not masks.is_coordinates(wrong)
+
+
+def test_runs_have_a_sum_if_all_are_lengths():
+    assert masks.total_of([]) == 0 and masks.total_of([3, 0, 4]) == 7
+    assert masks.total_of(np.array([2**31 - 1, 2**31 - 1], np.int32)) == 2**32 - 2
+    for wrong in ([3, -1], [3, 1.0], [True], ["3"], (3, 4), None, 7):
+        assert masks.total_of(wrong) is None
+
+
+@pytest.mark.parametrize("polygon", [[0, 0, 4, 0, 4], [0, 0, 4, 0, 4, "4"], [0, 0, 4, 0, 4, 1e9]], ids=str)
+def test_a_polygon_has_pairs_of_coordinates(polygon):
+    with pytest.raises(FormatError, match="is not a polygon. Use a list of x and y in turn"):
+        masks.outlines_of([[0, 0, 4, 0, 4, 4], polygon])
+
+
+def test_outlines_leave_out_what_has_fewer_than_three_corners_and_truncate_towards_zero():
+    outlines = masks.outlines_of([[1, 2, 3, 4], [-0.9, 0.9, 2.9, -2.9, 5, 6], [], [7, 8, 9, 1, 2, 3, 4, 5]])
+    assert outlines.starts.tolist() == [0, 3, 7]
+    assert outlines.corners.tolist() == [[0, 0], [2, -2], [5, 6], [7, 8], [9, 1], [2, 3], [4, 5]]

@@ -193,3 +193,31 @@ def test_what_can_be_called_is_a_metric_also_without_a_name():
     assert [*found] == ["CrossEntropy", "partial"]
     want = [loss(cg.Const(scores[:n]), cg.Const(classes[:n])).item() for n in (6, 2)]
     assert_near(found["CrossEntropy"], (6 * want[0] + 2 * want[1]) / 8, "float32 formulas")
+
+
+def test_the_text_for_a_bar_has_each_number_with_four_digits_and_no_array():
+    shown = {"a": np.float64(0.5), "valid b": 2, "c": np.zeros(1), "d": np.array(1 / 3)}
+    assert nn.metrics.figures_text(shown) == "a 0.5000  valid b 2.0000  d 0.3333  "
+    assert nn.metrics.figures_text({}) == ""
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["accuracy", "top_k", "confusion", "mean_iou"])
+def test_integers_in_the_shape_of_the_scores_are_refused(kind):
+    with pytest.raises(ShapeError, match=r"classes .* do not fit scores float32\[6,3\]\. Pass one class for each row"):
+        figures([kind()], [(draw(6, 3), np.eye(3, dtype="i4")[[0, 2, 1, 1, 0, 2]])])
+
+
+def test_of_equal_scores_the_first_class_is_the_prediction():
+    kinds = (nn.metrics.accuracy(), nn.metrics.top_k(1), nn.metrics.confusion(3))
+    found = figures(kinds, [(np.zeros((2, 3), "f4"), np.array([0, 1]))])
+    assert found["accuracy"] == found["top_1"] == 0.5
+    assert found["confusion"].tolist() == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_a_metric_of_several_targets_gets_all_of_them_in_their_order():
+    def apart(scores, first, second):
+        return cg.mean(first - second) + cg.sum(scores) * 0
+
+    (metric,) = metrics_of([apart])
+    x, y, z = (cg.Const(np.full((4, 2), n, "f4")) for n in (9, 5, 3))
+    assert metric.part(x, y, z).eval().tolist() == [8, 4]

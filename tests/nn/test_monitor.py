@@ -136,3 +136,16 @@ def test_a_metric_that_is_an_array_does_not_compare_epochs():
             linear(), nn.Loader((x, y), 4), metrics=[nn.metrics.confusion(2)], progress=False, engine="reference",
             stopping=nn.Early(metric="confusion", mode="max"),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(("epochs", "is_refused"), [(0.5, False), (1, True)])
+def test_another_rule_is_refused_from_the_first_whole_epoch_on(epochs, is_refused, tmp_path):
+    """Before it no rule has selected weights."""
+    point = nn.Checkpoint(tmp_path / "at.json", steps=1)
+    train(linear(), FIGURES, epochs, stopping=nn.Early(9, restore=True), checkpoint=point)
+    other = {"stopping": nn.Early(9, restore=True, metric="valid loss"), "checkpoint": point}
+    if is_refused:
+        with pytest.raises(FormatError, match="has the best weights by .* and stopping= restores those by"):
+            train(linear(), FIGURES, 2, **other)
+    else:
+        assert len(train(linear(), FIGURES, 2, **other)[0].loss) == 4

@@ -139,3 +139,28 @@ def test_a_name_of_the_function_is_named_on_its_predictor():
     with pytest.raises(AttributeError, match="Predictor has no attribute 'save'; use .function.save"):
         predictor.save("folder")
     assert not hasattr(predictor, "zzz")
+
+
+@pytest.mark.parametrize(("options", "threads"), [({}, 1), ({"threads": 3}, 3)])
+def test_blocks_are_computed_by_the_function_with_as_many_threads_as_it_is_told(options, threads, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        cg.dist, "map_batches", lambda *args, **named: calls.append((args, named)) or ["first", "second"]
+    )
+    predict = nn.compile(nn.Add(), samples=[nn.Sample((2,))] * 2, engine="reference")
+    assert predict.map_batches("a", "b", **options) == "first"
+    assert calls == [((predict.function, "a", "b"), {"threads": threads})]
+
+
+def test_constants_stay_when_a_parameter_is_assigned_anew_and_all_parameters_need_values():
+    model = nn.initialise(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm(2)), 0)
+    before = [x.value for x in model.variables().values()]
+    frozen = nn.freeze(model)
+    for x in model.variables().values():
+        x.assign(x.value + 1)
+    constants = [frozen.parts[0].weight, frozen.parts[0].bias]
+    constants += [getattr(frozen.parts[1], name) for name in ("scale", "shift", "mean", "variance")]
+    for constant, array in zip(constants, before, strict=True):
+        np.testing.assert_array_equal(constant.op.array, array)
+    with pytest.raises(UnassignedError, match="no value"):
+        nn.freeze(nn.Sequential(nn.Linear(2, 2)))

@@ -1,9 +1,10 @@
 import io
+import sys
 from importlib.util import find_spec
 
 import pytest
 
-from nn.progress import PlainBar, SilentBar, numbers, progress_bar, seconds_left
+from nn.progress import PlainBar, SilentBar, numbers, progress_bar, rich_bar, seconds_left
 
 
 @pytest.mark.parametrize(
@@ -79,3 +80,17 @@ def test_a_bar_is_drawn_anew_after_a_pause_and_at_the_last_step(kind, pause, mon
     text = stream.getvalue()
     assert [int(x.split("/")[0]) for x in text.split("step ")[1:]] == [1, 3, 5, 9]
     assert text.count("\r") == (4 if kind is Screen else 0) and text.count("\n") == (1 if kind is Screen else 4)
+
+
+@pytest.mark.parametrize("error", [io.StringIO, Screen])
+def test_without_rich_a_plain_bar_goes_from_the_first_step_to_the_last(error, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr("sys.stderr", error())
+    bar = progress_bar(2, 9, True)
+    assert type(bar) is PlainBar and (bar.first, bar.total, bar.over) == (2, 9, error is Screen)
+
+
+def test_a_bar_by_rich_begins_at_the_first_step():
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True, width=100)
+    rich_bar(2, 10, console).close()
+    assert "2/10" in console.file.getvalue()

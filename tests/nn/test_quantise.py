@@ -5,7 +5,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.errors import InputError
+from cgraph.errors import GraphError, InputError
 from cgraph.formats.onnx import load
 from cgraph.formats.torch_file import read_torch
 from nn.models.torch_names import resnet_arrays
@@ -108,3 +108,24 @@ def test_compiled_options_reach_the_function(monkeypatch):
     monkeypatch.setattr(cg, "compile", recorded)
     nn.quantise(nn.initialise(nn.Linear(3, 2)), np.ones((2, 3)), progress=False, compiled={"passes": False})
     assert calls == [{"passes": False}]
+
+
+@pytest.mark.parametrize(
+    ("progress", "is_told"), [({}, True), ({"progress": True}, True), ({"progress": False}, False)]
+)
+def test_the_quantiser_gets_whole_batches_their_labels_and_its_options(progress, is_told, monkeypatch):
+    calls = []
+
+    def noted(*args, **options):
+        calls.append((args, options))
+        raise GraphError("enough")
+
+    monkeypatch.setattr(cg.quantiser, "quantise", noted)
+    model, x = nn.initialise(nn.Linear(3, 2), 0), np.arange(21, dtype="f4").reshape(7, 3)
+    with pytest.raises(GraphError, match="enough"):
+        nn.quantise(model, x, np.arange(7), batch=3, method="entropy", skip=("a",), **progress)
+    (((_, (given,), runs, labels), options),) = calls
+    assert given.shape == (3, 3) and labels.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_array_equal([rows for (rows,) in runs], [x[:3], x[3:6]])
+    assert isinstance(options.pop("tell", None), cg.quantiser.Bars) == is_told
+    assert options == {"method": "entropy", "skip": ("a",)}

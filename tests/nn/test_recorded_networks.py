@@ -1,11 +1,12 @@
-"""The layers of every network of `nn.models` and of Mask R-CNN with all their numbers, and the ops of its graph that
-move or join pixels, compared with a record.
+"""The layers of every network of `nn.models` and of Mask R-CNN with all their numbers, the ops of its graph that move
+or join pixels, and a digest of the graph, compared with a record.
 
-Few tests see an epsilon, a rate of dropout, an initialiser or a rounding of padding of a whole network. After a change
-that is meant: ``python -m tests.nn.test_recorded_networks`` writes the record anew.
+Few tests see an epsilon, a rate of dropout, an initialiser, a rounding of padding or the order of layers of a whole
+network. After a change that is meant: ``python -m tests.nn.test_recorded_networks`` writes the record anew.
 """
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
@@ -15,9 +16,13 @@ from typing import Any
 import pytest
 
 import nn
-from cgraph import Var
+from cgraph import Node, Var
+from cgraph.record import replace
+from cgraph.view.graph_text import lines_of
 from nn.layer import Parameter
-from nn.models.mask_rcnn import MaskRCNN, mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
+from nn.mode import Mode
+from nn.models.mask_rcnn import MaskRCNN, Training, mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
+from nn.models.mask_rcnn.backbone import ResNetTrunk
 from nn.models.mask_rcnn.shapes import shapes_network
 from nn.models.steps import nodes_of
 
@@ -39,7 +44,15 @@ NETWORKS: dict[str, Any] = {
     "mask_rcnn_matterport": lambda weights: mask_rcnn_matterport(101, weights),
     "mask_rcnn_owl": mask_rcnn_owl,
     "shapes_network": shapes_network,
+    "shapes_network by the other rule": lambda weights: by_the_other_rule(shapes_network(weights)),
+    "losses of shapes_network": lambda weights: Training(shapes_network(weights), 3),
+    "losses by the other rule": lambda weights: Training(by_the_other_rule(shapes_network(weights)), 3),
 }
+
+
+def by_the_other_rule(network: MaskRCNN) -> MaskRCNN:
+    """A network with the rule of matterport in place of that of torchvision."""
+    return replace(network, config=replace(network.config, rule="matterport"))
 
 
 def text(value: Any) -> str:
@@ -71,7 +84,7 @@ def described(layer: nn.Layer, sizes: bool) -> str:
 
 def recorded(name: str) -> Iterator[str]:
     """A line for the network with a digest of the places and sizes of its layers, then a line for each kind of layer
-    with its number, and for each such op.
+    with its number, for each such op, and for the graph, unless it is of a large Mask R-CNN.
     """
     network = NETWORKS[name](None)
     layers = network.layers()
@@ -79,11 +92,26 @@ def recorded(name: str) -> Iterator[str]:
     yield f"{name}: {len(layers)} layers, {sha256(whole.encode()).hexdigest()[:10]}"
     for layer, count in Counter(described(x, False) for x in layers.values()).items():
         yield f"    {count} {layer}"
-    if not isinstance(network, MaskRCNN):
-        results = network(*[Var((1, *x.shape), x.dtype) for x in network.samples])
-        nodes = nodes_of(results if isinstance(results, tuple) else (results,))
+    if not (isinstance(network, MaskRCNN) and isinstance(network.trunk, ResNetTrunk)):
+        outputs = outputs_of(network)
+        nodes = nodes_of(outputs)
         for op, count in Counter(repr(x.op) for x in nodes if x.op.name in OPS).items():
             yield f"    {count} op {op}"
+        yield f"    graph of {len(nodes)} nodes, {sha256(graph_text(outputs).encode()).hexdigest()[:10]}"
+
+
+def outputs_of(network: nn.Layer) -> tuple[Node, ...]:
+    """The results for a batch of two: losses in training, anything else in inference."""
+    inputs = [Var((2, *x.shape), x.dtype, f"x{i}") for i, x in enumerate(network.samples)]
+    results = network(*inputs, mode=Mode(training=isinstance(network, Training)))
+    if isinstance(results, dict):
+        return tuple(results.values())
+    return results if isinstance(results, tuple) else (results,)
+
+
+def graph_text(outputs: tuple[Node, ...]) -> str:
+    """The text of a graph without the values of constant arrays, whose last bits depend on the processor."""
+    return re.sub(r"(?m)^(%\d+ = const.* : \w+\[\d[\d,]*\]) = .*$", r"\1", lines_of(outputs))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -5,7 +5,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.errors import InputError, PositionError
+from cgraph.errors import InputError, PositionError, UnassignedError
 from nn.losses import cross_entropy, quadratic
 from nn.mode import Mode
 from nn.settings import StepSettings
@@ -158,3 +158,21 @@ def test_the_rate_depends_on_the_number_of_steps_so_far(engine):
     optimiser = nn.Optimiser(nn.optim.GradientDescent(), nn.optim.Schedule((0.5, 0.25, 0.125)))
     step = nn.training_step(linear(), quadratic, optimiser, (X, Y), engine=engine)
     assert [step(X, Y)[1] for _ in range(4)] == [0.5, 0.25, 0.125, 0.125]
+
+
+@pytest.mark.parametrize("missing", ["weight", "bias"])
+def test_a_model_without_a_value_is_refused_before_anything_is_compiled(missing):
+    model = nn.Linear(2, 1)
+    for path, x in model.variables().items():
+        if path != missing:
+            x.assign(np.zeros(x.shape, "f4"))
+    with pytest.raises(UnassignedError, match=f"1 Parameters have no value, such as {missing}"):
+        nn.training_step(model, quadratic, DESCENT, (X, Y), **PLAIN)
+
+
+def test_the_share_of_work_that_may_be_computed_again_is_a_sixteenth_unless_it_is_passed(monkeypatch):
+    calls, compiled = [], cg.compile
+    monkeypatch.setattr(cg, "compile", lambda *args, **options: calls.append(options) or compiled(*args, **options))
+    for options in ({}, {"recompute": False}, {"recompute": 0.5}):
+        nn.training_step(linear(), quadratic, DESCENT, (X, Y), **options, **PLAIN)
+    assert [x["recompute"] for x in calls] == [1 / 16, False, 0.5]

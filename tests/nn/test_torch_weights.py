@@ -7,7 +7,7 @@ import safetensors.numpy
 import cgraph as cg
 import nn
 from cgraph.errors import FormatError
-from nn.torch_weights import by_prefix
+from nn.torch_weights import by_prefix, nearest
 from tests.nn.support import draw
 from tests.support.tolerance import assert_near
 
@@ -139,3 +139,19 @@ def test_two_arrays_of_one_name_are_refused(tmp_path):
     path = written(tmp_path, torch_arrays() | {"neck.weight": draw(3, 4)})
     with pytest.raises(FormatError, match="is the second array that rename= maps to"):
         nn.load_torch(Headed(), path, {"neck": "head"})
+
+
+@pytest.mark.parametrize(("names", "told"), [
+    ([], ""), (["xyz"], "; it has xyz"), (["q1", "q2", "q3"], "; it has q1 and q2"),
+    (["q1", "head.weights"], "; it has head.weights"),
+    (["head.w", "heads.weight", "head.weights", "head.weight_"], "; it has heads.weight and head.weights"),
+])  # fmt: skip
+def test_at_most_two_names_are_told_the_most_similar_or_the_first(names, told):
+    assert nearest("head.weight", dict.fromkeys(names)) == told
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, "z0"), (3, "z0, z1, z2"), (4, "z0, z1, z2 …")])
+def test_of_arrays_that_no_layer_reads_three_are_named(count, told, tmp_path):
+    path = written(tmp_path, torch_arrays() | {f"z{i}": draw(2) for i in reversed(range(count))})
+    with pytest.raises(FormatError, match=f"no layer reads {told}\\. Map these names"):
+        nn.load_torch(Headed(), path)

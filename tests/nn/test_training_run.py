@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nn
-from cgraph.errors import InputError, PositionError
+from cgraph.errors import FormatError, InputError, PositionError
 from nn.losses import check_classes, cross_entropy, quadratic
 from nn.metrics import Metric
 from nn.settings import StepSettings, TrainSettings
@@ -34,7 +34,7 @@ class Listening(Stopping):
         return len(self.asked) >= self.most
 
 
-def run_of(losses, each=2, *, check=None, stopping=None, checkpoint=None, finite=True, total=None, partial=True):
+def run_of(losses, each=2, *, check=None, finite=True, total=None, partial=True, optimiser=None, **options):
     """A run of steps that give these losses, with a part of the loss and a metric that adds them up."""
     calls = []
 
@@ -49,9 +49,8 @@ def run_of(losses, each=2, *, check=None, stopping=None, checkpoint=None, finite
     first.parts, first.metrics, first.state = ("half",), (Metric("mean", None),), {}
     data = SimpleNamespace(at=lambda i: (i,), steps_per_epoch=each)
     total = len(losses) if total is None else total
-    settings = TrainSettings(
-        StepSettings(quadratic), total / each, stopping=stopping, checkpoint=checkpoint, finite=finite, progress=False
-    )
+    step_settings = StepSettings(quadratic, optimiser or nn.Optimiser())
+    settings = TrainSettings(step_settings, total / each, finite=finite, progress=False, **options)
     run = Noting(None, first, step("last") if partial else None, data, settings, check)
     run.saved, run.calls = [], calls
     return run
@@ -237,3 +236,125 @@ def test_a_part_of_an_epoch_is_so_many_steps(epochs, steps):
     model = nn.initialise(nn.Linear(3, 2), 0)
     loader = nn.Loader((np.ones((10, 3), np.float32), np.zeros(10, int)), 2)
     assert len(nn.train(model, loader, epochs=epochs, progress=False, engine="reference").loss) == steps
+
+
+# -- figures that rules compare ---------------------------------------------------------------------------------------
+
+WATCHERS = {
+    "stopping": lambda metric: {"stopping": nn.Early(metric=metric, mode="max")},
+    "checkpoint": lambda metric: {"checkpoint": nn.Checkpoint("x", best=metric, mode="max")},
+    "rate": lambda metric: {"optimiser": nn.Optimiser(rate=nn.optim.Plateau(metric=metric, mode="max"))},
+}
+ALWAYS = ["loss", "half", "mean"]
+VALIDATIONS = {
+    "none": ({}, ALWAYS),
+    "arrays": ({"check": lambda: None}, [*ALWAYS, "valid loss", "valid mean"]),
+    "a function": ({"check": lambda: None, "validation": lambda: 1.0}, [*ALWAYS, "valid loss"]),
+}
+
+
+@pytest.mark.parametrize("validation", VALIDATIONS)
+@pytest.mark.parametrize("watcher", WATCHERS)
+def test_each_rule_compares_a_figure_that_the_run_has(watcher, validation):
+    options, there = VALIDATIONS[validation]
+    for metric in ("loss", "half", "mean", "valid loss", "valid mean", "valid half"):
+        if metric in there:
+            run_of([1.0], **options, **WATCHERS[watcher](metric))
+            continue
+        with pytest.raises(InputError) as error:
+            run_of([1.0], **options, **WATCHERS[watcher](metric))
+        assert str(error.value) == (
+            f"the metric {metric!r} does not exist; there are {', '.join(there)}. Pass one of them, or add it with "
+            "metrics= or validation=."
+        )
+
+
+# -- figures of a whole training --------------------------------------------------------------------------------------
+
+
+def parted(predicted, targets):
+    return {"square": quadratic(predicted, targets), "distance": nn.losses.l1(predicted, targets)}
+
+
+def test_a_resumed_run_has_every_figure_of_an_uninterrupted_one(tmp_path):
+    x, y = (np.random.default_rng(n).normal(size=(8, n)).astype("f4") for n in (3, 2))
+
+    def train(epochs, **options):
+        model, optimiser = nn.initialise(nn.Linear(3, 2), 1), nn.Optimiser(rate=nn.optim.Decay(0.1, 0.5))
+        options |= {"validation": (x[:5], y[:5]), "metrics": [nn.losses.huber, nn.losses.hinge], "progress": False}
+        return nn.train(model, nn.Loader((x, y), 4), parted, optimiser, epochs=epochs, engine="reference", **options)
+
+    whole, point = train(3.5), nn.Checkpoint(tmp_path / "at.json", steps=1)
+    for epochs in (0.5, 1, 2.5, 3.5):
+        history = train(epochs, checkpoint=point)
+        assert len(history.loss) == 2 * epochs
+    assert history.checked_at.tolist() == [2, 4, 6] and len(set(history.rate.tolist())) == 7
+    for name, value in vars(whole).items():
+        found = getattr(history, name)
+        assert type(found) is type(value), name
+        for one, other in zip(*((x.values() if isinstance(x, dict) else [x]) for x in (found, value)), strict=True):
+            np.testing.assert_array_equal(one, other, name)
+        if isinstance(value, dict):
+            assert list(found) == list(value) != [], name
+
+
+@pytest.mark.parametrize(
+    ("losses", "names"),
+    [
+        ((parted, quadratic), "distance, square instead of none"),
+        ((quadratic, parted), "none instead of square, distance"),
+        ((parted, lambda p, t: {"distance": quadratic(p, t)}), "distance, square instead of distance"),
+    ],
+)
+def test_a_checkpoint_of_a_loss_with_other_parts_is_refused(losses, names, tmp_path):
+    x, point = np.ones((2, 3), "f4"), nn.Checkpoint(tmp_path / "at.json", steps=1)
+
+    def train(loss, epochs):
+        nn.train(
+            nn.initialise(nn.Linear(3, 2), 1), nn.Loader((x, x[:, :2]), 2), loss, nn.Optimiser(), epochs=epochs,
+            checkpoint=point, progress=False, engine="reference",
+        )  # fmt: skip
+
+    train(losses[0], 1)
+    with pytest.raises(FormatError, match=f"was written with other parts of the loss: {names}. Pass resume=False"):
+        train(losses[1], 2)
+
+
+class Bar:
+    """A bar that notes what it shows and how often it is closed. Changes: with both."""
+
+    def __init__(self, *arguments):
+        self.arguments, self.shown, self.closed = arguments, [], 0
+
+    def show(self, *facts):
+        assert not self.closed
+        self.shown.append(facts)
+
+    def close(self):
+        self.closed += 1
+
+
+@pytest.mark.parametrize("losses", [[4.0, 2.0, 6.0], [4.0, 2.0, np.nan]], ids=["whole", "failing"])
+def test_the_bar_shows_each_step_with_its_figures_and_is_closed_however_the_run_ends(losses, monkeypatch):
+    bars = []
+    monkeypatch.setattr("nn.training_run.progress_bar", lambda *arguments: bars.append(Bar(*arguments)) or bars[-1])
+    run = run_of(losses, 2)
+    if np.isnan(losses[-1]):
+        with pytest.raises(nn.LossError):
+            run.run_remaining()
+    else:
+        run.run_remaining()
+    (bar,) = bars
+    assert bar.arguments == (0, 3, False) and bar.closed == 1
+    means = {1: "mean 4.0000  ", 2: "mean 3.0000  ", 3: "mean 6.0000  "}
+    assert bar.shown == [(i, x, 0.5, means[i]) for i, x in enumerate(losses, 1) if not np.isnan(x)]
+
+
+def test_the_bar_of_a_resumed_run_begins_at_its_step(monkeypatch):
+    bars = []
+    monkeypatch.setattr("nn.training_run.progress_bar", lambda *arguments: bars.append(Bar(*arguments)) or bars[-1])
+    run = run_of([1.0] * 6, 2, total=6)
+    for _ in range(3):
+        run.run_step()
+    run.run_remaining()
+    assert bars[0].arguments == (3, 6, False) and [facts[0] for facts in bars[0].shown] == [4, 5, 6]

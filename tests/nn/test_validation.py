@@ -77,3 +77,14 @@ def test_validation_draws_nothing_and_changes_nothing():
     check, before = check_of((X, Y), model), {path: x.value for path, x in model.variables().items()}
     assert check().loss == check().loss
     assert all((x.value == before[path]).all() for path, x in model.variables().items())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_arrays_of_any_dtype_are_judged_like_those_of_the_model(dtype):
+    model = nn.initialise(nn.Linear(3, 2), 1)
+    x = np.arange(21).reshape(7, 3)
+    if dtype == "int64":  # the sum of a float and an integer is of double precision
+        model = nn.Sequential(nn.Lambda(lambda a: cg.astype(a, "float32")), model)
+    want = check_of((x.astype("f4"), Y), model)().loss
+    assert check_of((x.astype(dtype), Y.astype("f8")), model)().loss == want
+    assert check_of([x.astype(dtype), Y], model, batch=100)().loss == want

@@ -17,8 +17,11 @@ from cgraph.view.blocks import (
     LETTER,
     LINE,
     RIGHT,
+    TICKS,
     TOP,
     WIDTH,
+    _round_step,
+    about,
     fit_name,
     label,
     memory_svg,
@@ -229,3 +232,22 @@ def test_the_curve_has_the_bytes_in_use_at_each_step(seed):
     heights = [base - level_at(left + (i + 0.5) * wide, curve.get("d")) for i in range(len(steps))]
     scale = max(heights) / max(used)
     assert heights == near([n * scale for n in used], "pixels of a drawing")
+
+
+@pytest.mark.parametrize(("steps", "base"), [((1, 2, 5, 10), 10), ((1, 2, 4, 8, 16), 16)])
+def test_ticks_are_the_smallest_round_numbers_that_are_few_enough(steps, base):
+    round_numbers = sorted({step * base**k for step in steps for k in range(8)})
+    for span in (
+        *range(1, 2000),
+        *(step * TICKS * base**k + more for step in steps for k in (3, 5) for more in (-1, 0, 1)),
+    ):
+        want = next(step for step in round_numbers if span <= TICKS * step)
+        assert _round_step(span, steps, base) == want, span
+    assert _round_step(700, (1, 2, 5, 10)) == 100
+
+
+@pytest.mark.parametrize(("count", "last"), [(0, "a.py:1"), (1, "view: v0"), (8, "view: v7"), (9, "and 1 more views")])
+def test_at_most_eight_views_of_a_value_are_told(count, last):
+    box = Box("x", "float32[8]", "a.py:1", 32, 0, 2, 5, 0, 0, views=tuple(f"v{i}" for i in range(count)))
+    lines = about(box, (box,)).splitlines()
+    assert lines[-1] == last and len(lines) == 4 + min(count, 9)

@@ -1,4 +1,5 @@
 import re
+import sys
 import xml.etree.ElementTree as xml
 from shutil import which
 
@@ -145,3 +146,27 @@ def test_a_long_name_is_cut_and_the_rest_of_the_label_stays():
     nodes, _ = statements(graph_dot(cg.Var((4,), name="x" * 1000)))
     assert "x" * 100 in nodes["n0"] and "x" * 300 not in nodes["n0"]
     assert r"…\nfloat32[4]\n16 B\ntest_dot.py:" in nodes["n0"]
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_the_program_gets_the_text_and_its_complaint_is_told_visibly(kind, monkeypatch):
+    graphviz = pytest.importorskip("graphviz", reason="the package graphviz is not installed")
+    calls = []
+
+    def pipe(*args, **options):
+        calls.append((args, options))
+        if len(calls) > 1:
+            raise graphviz.CalledProcessError(3, ["dot"], b"", b"")
+        return b"picture"
+
+    monkeypatch.setattr(graphviz, "pipe", pipe)
+    assert render("digraph {ü}", kind) == b"picture"
+    assert calls == [(("dot", kind, "digraph {ü}".encode()), {"quiet": True})]
+    with pytest.raises(GraphError, match="^Graphviz fails: .*3"):
+        render("digraph {", kind)
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    with pytest.raises(UnavailableError, match="the Python package graphviz is not installed: pip install graphviz"):
+        render("digraph {}", "svg")

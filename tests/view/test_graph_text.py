@@ -193,3 +193,21 @@ def test_a_parameter_that_only_equals_its_default_is_written():
 
     assert list(fields_text(Shift())) == []
     assert list(fields_text(Shift(-0.0, (True,)))) == ["by=-0.0", "axes=(True,)"]
+
+
+@pytest.mark.parametrize(("shape", "is_shown"), [((), True), ((0, 3), True), ((4, 4), True), ((17,), False)], ids=str)
+def test_up_to_sixteen_elements_of_a_constant_are_shown(shape, is_shown):
+    array = np.arange(np.prod(shape, dtype=int), dtype="int64").reshape(shape)
+    line, _ = cg.text(cg.Const(array)).splitlines()
+    spec, _, values = line.removeprefix("%0 = const : ").partition(" = ")
+    assert spec == str(cg.Const(array).spec) and (values == repr(array.tolist())) == is_shown
+    assert values.startswith("sha256:") != is_shown
+
+
+def test_a_checksum_is_of_the_elements_in_their_order_however_they_lie():
+    array = np.arange(20.0).reshape(4, 5)
+    written = cg.text(cg.Const(array))
+    for same in (np.asfortranarray(array), np.repeat(array, 2, 1)[:, ::2]):
+        assert cg.text(cg.Const(same)) == written
+        assert (cg.graph_from_text(written, {"%0": same})[0].eval() == array).all()
+    assert cg.text(cg.Const(array[::-1])) != written != cg.text(cg.Const(array.astype("f4")))

@@ -135,3 +135,10 @@ def test_times_are_those_of_the_same_steps_in_the_same_order_all_measured():
     for others in wrong:
         with pytest.raises(GraphError, match="times must be a timed report of the Function that the page shows"):
             seconds_of(compiled, replace(plain, steps=tuple(others)))
+
+
+def test_a_page_is_titled_by_the_call_or_by_its_first_three_outputs():
+    args = [cg.Var((n,), name=f"x{n}") for n in range(1, 5)]
+    function = cg.compile([f(x) for f, x in zip((np.sin, np.cos, np.tanh, np.exp), args)], args)
+    for title, want in (("", "sin, cos, tanh"), ("a title", "a title")):
+        assert [text for _, text in Elements(page_html(function, title)).all("title")] == [want]

@@ -1,6 +1,7 @@
 import json
 import xml.etree.ElementTree as xml
 from base64 import b64decode
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from cgraph.memory.auto import auto
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.memory.strategies.vandenhove import vandenhove
 from cgraph.view.boxes import last_drawn_steps
-from cgraph.view.notebook import MOST_ITEMS
+from cgraph.view.figures import Kernels
+from cgraph.view.notebook import MOST_ITEMS, node_html
 from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import report, timed_report
 from cgraph.view.report_html import STYLE
@@ -227,3 +229,31 @@ def test_a_report_says_how_each_layer_is_computed():
     assert "1 of 1 layers in bf16" in shown.html()
     plain = cg.compile(x @ w, x).report()
     assert "precision" not in str(plain) and plain.precision is None
+
+
+def test_kernels_are_those_of_the_function_and_of_the_store(monkeypatch):
+    outputs, inputs, updates = graph()
+    function = cg.compile(outputs, inputs, updates)
+    monkeypatch.setattr("cgraph.view.report.store", lambda: SimpleNamespace(hits=11, misses=7, compile_seconds=0.5))
+    monkeypatch.setattr("cgraph.view.report.program_size", lambda shown: (3, 5))
+    found = report(function)
+    assert found.kernels == Kernels(kernels=3, calls=5, loaded=11, compiled=7, compile_seconds=0.5)
+    assert "kernels   3 in 5 calls; this process loaded 11 and compiled 7 in 0.50 s" in str(found)
+    assert report(function.compiled).kernels is None
+
+
+@pytest.mark.parametrize(("count", "before"), [(1, 0), (29, 0), (30, 0), (31, 1), (45, 15)])
+def test_of_many_nodes_the_last_thirty_are_rows_and_operands_before_them_are_marked(count, before):
+    node = cg.Var((4,), name="x")
+    for _ in range(count - 1):
+        node = np.sin(node)
+    text = node_html(node)
+    rows = [
+        [cell.text or "" for cell in row]
+        for row in xml.fromstring(text.replace(f"<style>{STYLE}</style>", "")).iter("tr")
+    ]
+    assert rows[0] == ["", "op", "of", "result", "bytes", "where"]
+    assert [row[0] for row in rows[1:]] == [str(i) for i in range(before, count)]
+    operands = [f"{before - 1}…" if before else "", *(str(i) for i in range(before, count - 1))]
+    assert [row[2] for row in rows[1:]] == operands
+    assert (f"<p>{before} nodes before these</p>" in text) == (before > 0) and {row[4] for row in rows[1:]} == {"16 B"}

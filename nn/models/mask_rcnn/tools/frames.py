@@ -105,10 +105,12 @@ def write_film(path: Path, rate: float, images: Iterable[Any]) -> None:
     except ImportError:
         raise missing_package("imageio-ffmpeg", "films") from None
     writer = None
-    for image in images:
-        if writer is None:
-            writer = write_frames(str(path), image.size, fps=rate, macro_block_size=2)
-            writer.send(None)
-        writer.send(np.ascontiguousarray(np.asarray(image)))
-    if writer is not None:
-        writer.close()
+    try:
+        for image in images:
+            if writer is None:
+                writer = write_frames(str(path), image.size, fps=rate, macro_block_size=2)
+                writer.send(None)
+            writer.send(np.ascontiguousarray(np.asarray(image)))
+    finally:
+        if writer is not None:
+            writer.close()
