@@ -100,15 +100,31 @@ def triangle(k: Builder, itemsize: int, upper: bool):
     Rows of the walk are rows of matrices, `height` per matrix. Task: some rows, one block of columns.
     """
     dtype = f"u{itemsize}"
+    lanes, zero = k.target.lanes_of(dtype), k.const(0, dtype)
 
-    def body(run: RowSpan, a: SimpleNamespace) -> None:
-        edge = run.row % a.height + a.diagonal + (0 if upper else 1) - run.low
-        edge = k.smaller(k.larger(edge, 0), run.count)
-        zero = k.const(0, dtype)
+    def adjacent(run: RowSpan, edge: Val) -> None:
+        (first, zeros), (start, count) = ((0, edge), (edge, run.count - edge))[:: 1 if upper else -1]
+        blank, out, x = run.items(0, dtype) + first, run.items(0, dtype) + start, run.items(1, dtype) + start
+        k.tail_loop(zeros, lanes, lambda i, n: blank.store(k.splat(zero, n) if n else zero, i, align=1))
+        k.tail_loop(count, lanes, lambda i, n: out.store(x.load(i, n, align=1), i, align=1))
+
+    def apart(run: RowSpan, edge: Val) -> None:
         with k.loop(*((0, edge) if upper else (edge, run.count))) as i:
             run.item(0, dtype, i).store(zero, align=1)
         with k.loop(*((edge, run.count) if upper else (0, edge))) as i:
             run.item(0, dtype, i).store(run.item(1, dtype, i).load(align=1), align=1)
+
+    def body(run: RowSpan, a: SimpleNamespace) -> None:
+        edge = run.row % a.height + a.diagonal + (0 if upper else 1) - run.low
+        edge = k.smaller(k.larger(edge, 0), run.count)
+        if lanes == 1:
+            apart(run, edge)
+            return
+        with k.if_else((run.steps[0] == itemsize) & (run.steps[1] == itemsize)) as (is_adjacent, is_apart):
+            with is_adjacent:
+                adjacent(run, edge)
+            with is_apart:
+                apart(run, edge)
 
     each_run(k, ("out", "x"), body)
 
