@@ -308,3 +308,15 @@ def test_padding_along_one_axis_does_not_depend_on_the_other_one(rows):
             count = (size + before + behind - (window - 1) * dilation - 1) // stride + 1
             assert count == -(-size // stride) and behind - before in (0, 1)
             assert before + behind == 0 or (count - 1) * stride + (window - 1) * dilation + 1 == size + before + behind
+
+
+@pytest.mark.parametrize("read", [read_keras, read_keras_apart])
+def test_a_description_may_have_a_fixed_length_and_layers_may_lie_at_the_root(tmp_path, read):
+    """As h5py writes bytes, and as Keras writes weights alone."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["model_config"] = np.bytes_(b'{"class_name": "x"}')
+        file.create_dataset("dense/dense/kernel:0", data=KERNEL)
+    found = read(tmp_path / "x.h5")
+    assert found.config == {"class_name": "x"} and list(found.weights) == ["dense"]
+    np.testing.assert_array_equal(found.weights["dense"]["kernel"], KERNEL)
+    assert found.nbytes == (tmp_path / "x.h5").stat().st_size and not found.numbered

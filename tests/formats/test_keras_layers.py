@@ -94,6 +94,19 @@ LAYERS: dict[str, tuple] = {
         {"gamma": MEAN, "beta": VARIANCE, "moving_mean": VARIANCE, "moving_variance": VARIANCE},
         lambda x: (x - VARIANCE) / np.sqrt(VARIANCE + 0.5) * MEAN + VARIANCE,
     ),
+    "BatchNormalization without a shift": (
+        {"epsilon": 0.5}, {"gamma": MEAN, "moving_mean": VARIANCE, "moving_variance": VARIANCE},
+        lambda x: (x - VARIANCE) / np.sqrt(VARIANCE + 0.5) * MEAN,
+    ),
+    "BatchNormalization without a scale": (
+        {"epsilon": 0.5}, {"beta": MEAN, "moving_mean": VARIANCE, "moving_variance": VARIANCE},
+        lambda x: (x - VARIANCE) / np.sqrt(VARIANCE + 0.5) + MEAN,
+    ),
+    "GroupNormalization of each channel without a scale": (
+        {"axis": -1, "groups": -1, "epsilon": 0.5}, {"beta": MEAN},
+        lambda x: (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 0.5) + MEAN,
+    ),
+    "ReLU up to nothing": ({"max_value": 0.0}, {}, lambda x: x * 0),
     "ELU without a slope": ({}, {}, lambda x: np.where(x > 0, x, np.expm1(x))),
     "GroupNormalization": (
         {"axis": -1, "groups": 2, "epsilon": 0.5}, {"gamma": MEAN},

@@ -249,6 +249,9 @@ MASKS = {
     "of joined steps": (
         layer("Concatenate", "m", ["e", "f"], {"axis": 1}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
     ),
+    "of joined steps, counted from the last axis": (
+        layer("Concatenate", "m", ["e", "f"], {"axis": -2}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
+    ),
     "of joined steps without one": (
         layer("Concatenate", "m", ["g", "e"], {"axis": 1}), np.concatenate([F, E], 1),
         np.concatenate([np.ones((N, T), bool), COUNTS], 1),
@@ -423,6 +426,20 @@ def test_plain_attention(kind, causal):
         seen = seen & np.tri(T, dtype=bool) if causal and got is found else seen
         want = softmax(np.where(seen, scores, scores - 1e9)) @ F
         assert_near(got, want * COUNTS[..., None], "float32 sums near zero")
+
+
+@pytest.mark.parametrize("kind", ["Attention", "AdditiveAttention"])
+def test_plain_attention_sees_no_later_key_of_a_longer_sequence_and_has_the_scale_of_its_kind(kind):
+    """Of 5 queries and 7 keys. Unless told otherwise AdditiveAttention has a scale, and Attention has none."""
+    keys, scale = normal(N, 7, C), normal(C)
+    rows = [start("x", (T, C)), start("y", (7, C)), layer(kind, "a", ["x", "y"], {}, {"use_causal_mask": True})]
+    (found,) = run(rows, {"a": {"scale": scale}}, [X, keys], [("a", 0)])
+    if kind == "Attention":
+        scores = X.astype(float) @ keys.transpose(0, 2, 1)
+    else:
+        scores = (np.tanh(X[:, :, None].astype(float) + keys[:, None]) * scale).sum(-1)
+    seen = np.tri(T, 7, dtype=bool)
+    assert_near(found, softmax(np.where(seen, scores, scores - 1e9)) @ keys, "float32 sums near zero")
 
 
 # -- other layers -----------------------------------------------------------------------------------------------------

@@ -126,3 +126,18 @@ def test_an_input_that_is_listed_twice_is_one():
     root = net.root(net.op("NEG", [x]))
     root[2][0][1] = ints(x, x)
     assert isinstance(root, Table) and len(load(written(root)).inputs) == 1
+
+
+def test_a_model_is_a_path_or_bytes_and_is_called_by_its_file(tmp_path):
+    net = Network()
+    raw = net.bytes(net.op("NEG", [net.input((2,))]))
+    (tmp_path / "net.tflite").write_bytes(raw)
+    for source in (tmp_path / "net.tflite", str(tmp_path / "net.tflite"), raw, bytearray(raw)):
+        model = load(source)
+        assert evaluate(list(model.outputs), {model.inputs[0]: np.float32([1, -2])})[0].tolist() == [-1, 2]
+    for source, name in ((b"no model", "model"), (bytearray(8), "model")):
+        with pytest.raises(FormatError, match=f"^{name}: this is not a TFLite model"):
+            load(source)
+    (tmp_path / "other.tflite").write_bytes(b"no model")
+    with pytest.raises(FormatError, match=r"^other\.tflite: this is not a TFLite model"):
+        load(tmp_path / "other.tflite")

@@ -328,3 +328,23 @@ def test_storages_of_every_type_have_their_numbers(tmp_path, kind):
     found = read(tmp_path, zipped(tree(a=body), {"0": x}))["a"]
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, x)
+
+
+@LAYOUTS
+def test_older_tensors_and_storages_that_are_no_views_are_read_and_other_values_are_left_out(tmp_path, layout):
+    """A storage may be described in five words or in six."""
+    older = tensor().replace(NAMES["tensor"], b"ctorch._utils\n_rebuild_tensor\n")
+    body = tree(a=older, n=b"N", b=tensor(view=b""), k=b"K\x07", t=b")", l=b"]")
+    found = read(tmp_path, layout(body, {"0": SIX}))
+    assert list(found) == ["a", "b"]
+    for x in found.values():
+        np.testing.assert_array_equal(x, SIX.reshape(2, 3))
+
+
+def test_storages_of_the_old_layout_follow_one_another_whatever_their_widths(tmp_path):
+    half = tensor("h", 3, 0, (3,), (1,)).replace(NAMES["Float"], b"ctorch\nHalfStorage\n")
+    body = tree(a=half, b=tensor("l", 2, 0, (2,), (1,), "Long"), c=tensor("f", 1, 0, (1,), (1,)))
+    values = {"h": np.float16([1, 2, 3]), "l": np.array([2**62, -1]), "f": np.float32([0.5])}
+    found = read(tmp_path, legacy(body, values))
+    for got, want in zip(found.values(), values.values(), strict=True):
+        np.testing.assert_array_equal(got, want, strict=True)
