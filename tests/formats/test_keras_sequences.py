@@ -245,6 +245,10 @@ MASKS = {
     "of steps that were turned around": (
         layer("SimpleRNN", "m", ["e"], PLAIN | {"return_sequences": True, "go_backwards": True}), None, COUNTS,
     ),
+    "behind a layer of each step": (
+        layer("TimeDistributed", "m", ["e"], {"layer": {"class_name": "ReLU", "config": {"name": "r"}}}),
+        np.maximum(E, 0), COUNTS,
+    ),
     "of joined features": (layer("Concatenate", "m", ["e", "f"], {"axis": -1}), joined(-1), BOTH),
     "of joined steps": (
         layer("Concatenate", "m", ["e", "f"], {"axis": 1}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
@@ -275,6 +279,16 @@ def test_a_mask_reaches_the_layer_that_reads_it(name):
     counts = np.ones(x.shape[:2]) if mask is None else mask
     assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
     np.testing.assert_array_equal(wide, mean[:, None], strict=True)
+
+
+def test_a_mask_stays_behind_two_directions_that_return_all_steps():
+    inner = {"class_name": "LSTM", "config": PLAIN | {"name": "g", "return_sequences": True}}
+    rows = masked_rows(layer("Bidirectional", "m", ["e"], {"layer": inner, "merge_mode": "concat"}))
+    rows.append(layer("GlobalAveragePooling1D", "a", ["m"]))
+    both = stored(arrays("LSTM"), "m/forward_g/cell") | stored(arrays("LSTM"), "m/backward_g/cell")
+    y, mean = run(rows, WEIGHTS | {"m": both}, [IDS, OTHER], [("m", 0), ("a", 0)])
+    assert_near(mean, (y * COUNTS[..., None]).sum(1) / COUNTS.sum(1)[:, None], "float32 sums near zero")
+    assert not y[~COUNTS].any(), "outputs of steps that do not count are zero"
 
 
 STATISTICS = {"moving_mean": normal(C), "moving_variance": normal(C) ** 2}
@@ -339,6 +353,14 @@ def test_functions_of_tensors_compute_masks():
     full = np.broadcast_to(COUNTS[..., None], X.shape)
     for got, want in zip(found, (full, full & False, COUNTS, full.any(1, keepdims=True))):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3, -1, -2, -3])
+def test_a_sequence_gets_an_axis_in_the_order_of_keras(axis):
+    rows = [start("x", (T, C)), layer("ExpandDims", "d", ["x"], {"axis": axis}), layer("ZerosLike", "z", ["d"])]
+    found, zeros = run(rows, {}, [X], [("d", 0), ("z", 0)])
+    np.testing.assert_array_equal(np.moveaxis(found, 1, -1), np.expand_dims(X, axis), strict=True)
+    np.testing.assert_array_equal(zeros, found * 0, strict=True)
 
 
 # -- attention --------------------------------------------------------------------------------------------------------
@@ -440,6 +462,16 @@ def test_plain_attention_sees_no_later_key_of_a_longer_sequence_and_has_the_scal
         scores = (np.tanh(X[:, :, None].astype(float) + keys[:, None]) * scale).sum(-1)
     seen = np.tri(T, 7, dtype=bool)
     assert_near(found, softmax(np.where(seen, scores, scores - 1e9)) @ keys, "float32 sums near zero")
+
+
+SIDES = {"MultiHeadAttention": HEADS, "Attention": {}, "AdditiveAttention": {"use_scale": False}}
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_steps_behind_attention_count_as_those_of_its_queries(kind):
+    rows = masked_rows(layer(kind, "m", ["e", "g"], SIDES[kind]), layer("GlobalAveragePooling1D", "a", ["m"]))
+    y, mean = run(rows, WEIGHTS | {"m": heads(C, C, C, C)}, [IDS, OTHER], [("m", 0), ("a", 0)])
+    assert_near(mean, (y * COUNTS[..., None]).sum(1) / COUNTS.sum(1)[:, None], "float32 sums near zero")
 
 
 # -- other layers -----------------------------------------------------------------------------------------------------

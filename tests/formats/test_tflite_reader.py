@@ -141,3 +141,17 @@ def test_a_model_is_a_path_or_bytes_and_is_called_by_its_file(tmp_path):
     (tmp_path / "other.tflite").write_bytes(b"no model")
     with pytest.raises(FormatError, match=r"^other\.tflite: this is not a TFLite model"):
         load(tmp_path / "other.tflite")
+
+
+def test_values_of_bytes_are_as_in_the_file():
+    """Also those in the order of axes of a convolution."""
+    net = Network()
+    how = {"scale": 0.5, "zero": -3}
+    x = net.input((1, 2, 3, 4), "int8", **how)
+    y = net.op("MAX_POOL_2D", [x], {"dtype": "int8", **how}, window_w=1, window_h=1, stride_w=1, stride_h=1)
+    z = net.op("MAXIMUM", [y, x], {"dtype": "int8", **how})
+    model = load(net.bytes(z))
+    values = np.arange(-12, 12, dtype="i1").reshape(1, 2, 3, 4)
+    assert list(model.values) == [f"t{i}" for i in (x, y, z)] and model.names != (f"t{z}",)
+    for found in evaluate(list(model.values.values()), {model.inputs[0]: values}):
+        np.testing.assert_array_equal(found, values, strict=True)

@@ -137,26 +137,34 @@ def test_other_names_are_refused(tmp_path, name):
         read(tmp_path, legacy(body, {}))
 
 
+IMPOSSIBLE, BEYOND = "an impossible offset, size or strides", "reaches beyond the 6 elements of storage '0'"
+
+
 @LAYOUTS
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "match"),
     [
-        tensor(count=7),
-        tensor(shape=(2, 4), strides=(3, 1)),
-        tensor(offset=1),
-        tensor(shape=(2**40,), strides=(0,)),
-        tensor(shape=(-1, 3)),
-        tensor(strides=(-3, 1)),
-        tensor(shape=(2,), strides=(1, 1)),
-        tensor(count=2**47, shape=(2**47,), strides=(1,)),
-        tensor(count=-6),
-        tensor(key="other"),
-        tensor(view=numbers(1, 2, 3)),
-        tensor() + b"\x85R",
+        (tensor(count=7), "storage '0' .*has another length than its tensors say"),
+        (tensor(count=5, shape=(5,), strides=(1,)), "storage '0' .*has another length than its tensors say"),
+        (tensor(shape=(2, 4), strides=(3, 1)), rf"tensor \[2, 4\] {BEYOND}"),
+        (tensor(strides=(4, 1)), BEYOND),
+        (tensor(offset=1), BEYOND),
+        (tensor(shape=(2**40,), strides=(0,)), BEYOND),
+        (tensor(shape=(7,), strides=(0,)), BEYOND),
+        (tensor(shape=(-1, 3)), IMPOSSIBLE),
+        (tensor(strides=(-3, 1)), IMPOSSIBLE),
+        (tensor(offset=-1), IMPOSSIBLE),
+        (tensor(shape=(2,), strides=(1, 1)), IMPOSSIBLE),
+        (tensor(count=2**47, shape=(2**47,), strides=(1,)), "another length|impossible size"),
+        (tensor(count=-6), "-6, None is not a storage"),
+        (tensor(count=2**48), f"{2**48}, None is not a storage"),
+        (tensor(key="other"), "storage 'other' is missing|the list of storages differs from the 1"),
+        (tensor(view=numbers(1, 2, 3)), "storage '0' is a view of another one"),
+        (tensor() + b"\x85R", "not allowed"),
     ],
 )
-def test_sizes_that_do_not_fit_are_refused(tmp_path, layout, bad):
-    with pytest.raises(FormatError):
+def test_sizes_that_do_not_fit_are_refused(tmp_path, layout, bad, match):
+    with pytest.raises(FormatError, match=match):
         read(tmp_path, layout(tree(a=bad), {"0": SIX}))
 
 
