@@ -138,31 +138,29 @@ def test_other_names_are_refused(tmp_path, name):
 
 
 IMPOSSIBLE, BEYOND = "an impossible offset, size or strides", "reaches beyond the 6 elements of storage '0'"
+SIZES = [
+    (tensor(count=7), "storage '0' .*has another length than its tensors say"),
+    (tensor(count=5, shape=(5,), strides=(1,)), "storage '0' .*has another length than its tensors say"),
+    (tensor(shape=(2, 4), strides=(3, 1)), rf"tensor \[2, 4\] {BEYOND}"),
+    (tensor(strides=(4, 1)), BEYOND),
+    (tensor(offset=1), BEYOND),
+    (tensor(shape=(2**40,), strides=(0,)), BEYOND),
+    (tensor(shape=(7,), strides=(0,)), BEYOND),
+    (tensor(shape=(-1, 3)), IMPOSSIBLE),
+    (tensor(strides=(-3, 1)), IMPOSSIBLE),
+    (tensor(offset=-1), IMPOSSIBLE),
+    (tensor(shape=(2,), strides=(1, 1)), IMPOSSIBLE),
+    (tensor(count=2**47, shape=(2**47,), strides=(1,)), "another length|impossible size"),
+    (tensor(count=-6), "-6, None is not a storage"),
+    (tensor(count=2**48), f"{2**48}, None is not a storage"),
+    (tensor(key="other"), "storage 'other' is missing|the list of storages differs from the 1"),
+    (tensor(view=numbers(1, 2, 3)), "storage '0' is a view of another one"),
+    (tensor() + b"\x85R", "not allowed"),
+]
 
 
 @LAYOUTS
-@pytest.mark.parametrize(
-    ("bad", "match"),
-    [
-        (tensor(count=7), "storage '0' .*has another length than its tensors say"),
-        (tensor(count=5, shape=(5,), strides=(1,)), "storage '0' .*has another length than its tensors say"),
-        (tensor(shape=(2, 4), strides=(3, 1)), rf"tensor \[2, 4\] {BEYOND}"),
-        (tensor(strides=(4, 1)), BEYOND),
-        (tensor(offset=1), BEYOND),
-        (tensor(shape=(2**40,), strides=(0,)), BEYOND),
-        (tensor(shape=(7,), strides=(0,)), BEYOND),
-        (tensor(shape=(-1, 3)), IMPOSSIBLE),
-        (tensor(strides=(-3, 1)), IMPOSSIBLE),
-        (tensor(offset=-1), IMPOSSIBLE),
-        (tensor(shape=(2,), strides=(1, 1)), IMPOSSIBLE),
-        (tensor(count=2**47, shape=(2**47,), strides=(1,)), "another length|impossible size"),
-        (tensor(count=-6), "-6, None is not a storage"),
-        (tensor(count=2**48), f"{2**48}, None is not a storage"),
-        (tensor(key="other"), "storage 'other' is missing|the list of storages differs from the 1"),
-        (tensor(view=numbers(1, 2, 3)), "storage '0' is a view of another one"),
-        (tensor() + b"\x85R", "not allowed"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "match"), SIZES)
 def test_sizes_that_do_not_fit_are_refused(tmp_path, layout, bad, match):
     with pytest.raises(FormatError, match=match):
         read(tmp_path, layout(tree(a=bad), {"0": SIX}))

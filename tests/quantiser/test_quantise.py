@@ -194,6 +194,7 @@ REFUSED = {
     "method is 'best'": lambda x, y: quantise(y, x, pictures(), method="best"),
     "images is int16. Use": lambda x, y: quantise(y, x, pictures(), images="int16"),
     "agreement is 2. Pass a share": lambda x, y: quantise(y, x, pictures(), agreement=2),
+    "agreement is -0.01. Pass a share": lambda x, y: quantise(y, x, pictures(), agreement=-0.01),
     "has no layer 'a'": lambda x, y: quantise(y, x, pictures(), skip=("a",)),
     "quantised already": lambda x, y: quantise(quantise(y, x, pictures(1), correct=False).outputs, x, pictures()),
     "no convolution": lambda x, y: quantise(cg.sin(x), x, pictures()),
