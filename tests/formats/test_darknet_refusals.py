@@ -12,6 +12,7 @@ REFUSED = {
     "no float": ("[upsample]\nscale=two\n", "scale=two is not a number"),
     "no filters": ("[convolutional]\nfilters=0\n", "filters=0"),
     "binary filters": ("[convolutional]\nfilters=2\nbinary=1\n", "binary filters are not supported"),
+    "filters of one bit": ("[convolutional]\nfilters=2\nxnor=1\n", "binary filters are not supported"),
     "an activation": ("[convolutional]\nfilters=2\nactivation=sine\n", "sine"),
     "a shortcut of other sizes": (f"{HALF}[maxpool]\nsize=3\nstride=3\n[shortcut]\nfrom=-2\n", "do not fit"),
     "a shortcut to what is not there": ("[dropout]\n[shortcut]\nfrom=-3\n", "-3"),

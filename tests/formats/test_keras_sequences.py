@@ -283,10 +283,11 @@ def test_a_mask_reaches_the_layer_that_reads_it(name):
 
 def test_a_mask_stays_behind_two_directions_that_return_all_steps():
     inner = {"class_name": "LSTM", "config": PLAIN | {"name": "g", "return_sequences": True}}
-    rows = masked_rows(layer("Bidirectional", "m", ["e"], {"layer": inner, "merge_mode": "concat"}))
+    rows = masked_rows(layer("Bidirectional", "m", ["e"], {"layer": inner}))  # joined unless told otherwise
     rows.append(layer("GlobalAveragePooling1D", "a", ["m"]))
     both = stored(arrays("LSTM"), "m/forward_g/cell") | stored(arrays("LSTM"), "m/backward_g/cell")
     y, mean = run(rows, WEIGHTS | {"m": both}, [IDS, OTHER], [("m", 0), ("a", 0)])
+    assert y.shape == (N, T, 2 * UNITS)
     assert_near(mean, (y * COUNTS[..., None]).sum(1) / COUNTS.sum(1)[:, None], "float32 sums near zero")
     assert not y[~COUNTS].any(), "outputs of steps that do not count are zero"
 
