@@ -682,3 +682,19 @@ def test_a_convolutional_lstm_goes_both_ways_and_starts_where_it_is_told():
     rows.append(layer("ConvLSTM1D", "n", ["r"], options | {"kernel_size": [2], "strides": [1]}, {"mask": ["i", 0, 0]}))
     with pytest.raises(FormatError, match="its argument mask= is not supported"):
         run(rows, WEIGHTS, [IDS, OTHER], [("n", 0)])
+
+
+def test_a_convolutional_lstm_of_rows_is_one_of_images_of_one_row():
+    """Its states are sequences, which have their channels last."""
+    x, h, c = normal(2, 3, 4, 2), normal(2, 4, UNITS), normal(2, 4, UNITS)
+    w = {"kernel": normal(2, 2, 4 * UNITS), "recurrent_kernel": normal(2, UNITS, 4 * UNITS), "bias": normal(4 * UNITS)}
+    options = {"strides": [1], "kernel_size": [2], "padding": "same", "activation": "tanh", "filters": UNITS}
+    options |= {"return_sequences": True, "return_state": True}
+    rows = [start("x", x.shape[1:]), start("h", h.shape[1:]), start("c", c.shape[1:])]
+    rows.append(layer("ConvLSTM1D", "l", ["x"], options, {"initial_state": [["h", 0, 0], ["c", 0, 0]]}))
+    found = run(rows, {"l": stored(w, "cell")}, [np.moveaxis(x, -1, 1), h, c], [("l", 0), ("l", 1), ("l", 2)])
+    wide = {name: v if name == "bias" else v[None] for name, v in w.items()}
+    every, *states = conv_lstm(wide, x[:, :, None], {"strides": [1, 1]}, [h[:, None], c[:, None]])
+    assert_near(np.moveaxis(found[0], 1, -1), every[:, :, 0], "float32 sums near zero")
+    for got, want in zip(found[1:], states, strict=True):
+        assert_near(got, want[:, 0], "float32 sums near zero")
