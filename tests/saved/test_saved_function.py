@@ -38,6 +38,11 @@ def test_threads_and_memory_do_not_change_bits(saved, in_memory):
         assert got.program.threads == threads and got(ONES).tobytes() == want.tobytes()
 
 
+def test_a_function_runs_on_all_cores_unless_told_otherwise(saved, monkeypatch):
+    monkeypatch.setattr("cgraph.saved.function.cores", lambda: 5)
+    assert [cg.load(saved, **more).program.threads for more in ({}, {"threads": 0}, {"threads": 2})] == [5, 5, 2]
+
+
 def test_two_loaded_functions_share_cells_of_a_name_until_a_spec_differs(saved, tmp_path):
     f, other = cg.load(saved), cg.load(saved)
     f.share_cells(other)
