@@ -198,7 +198,7 @@ def test_a_head_takes_exactly_its_numbers(tmp_path):
 
 HEADS = {
     "yolo": ("height=2\nwidth=3\nchannels=14\n[yolo]\nmask=2,0\nanchors=1,2, 3,4, 5,6\nclasses=2\nnum=3\n", (14, 2, 3)),
-    "region": ("height=2\nwidth=3\nchannels=14\n[region]\nanchors=1,2, 0.5,0.25\nclasses=2\nnum=2\nsoftmax=1\n", (14, 2, 3)),
+    "region": ("height=2\nwidth=3\nchannels=14\n[region]\nanchors=1,2, 1,3\nclasses=2\nnum=2\nsoftmax=1\n", (14, 2, 3)),
     "detection": ("inputs=52\n[detection]\nside=2\nclasses=3\ncoords=4\nnum=2\nsqrt=1\nsoftmax=1\n", (52,)),
 }  # fmt: skip
 

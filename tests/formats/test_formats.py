@@ -10,8 +10,8 @@ import pytest
 import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats import FORMATS, darknet, deep_compression, keras_h5, npz, safetensors, torch_file
-from cgraph.formats.darknet.parameters import StoredParameters
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.darknet.parameters import StoredParameters
 from cgraph.formats.onnx import save
 
 HEAVY = "h5py onnx google.protobuf numba scipy PIL matplotlib rich cgraph.formats.onnx cgraph.formats.darknet".split()

@@ -16,6 +16,7 @@ from cgraph.formats.keras_graph import (
     graph_of,
     keras_model,
     named_arrays,
+    named_errors,
     numbered_arrays,
     open_shapes,
     sort_layers,
@@ -308,7 +309,8 @@ def test_inputs_and_outputs_have_the_order_of_the_description_not_that_of_the_la
     ("sizes", "found"),
     [
         ({}, ("batch", "x.1", 5)), ({"batch": 2}, (2, "x.1", 5)), ({"x.1": 0}, ("batch", 0, 5)),
-        ({"x": (2, 3, 5), "batch": 9}, (2, 3, 5)), ({"x": [2, 3, 5]}, (2, 3, 5)), ({"y": (1, 1, 1)}, ("batch", "x.1", 5)),
+        ({"x": (2, 3, 5), "batch": 9}, (2, 3, 5)), ({"x": [2, 3, 5]}, (2, 3, 5)),
+        ({"y": (1, 1, 1)}, ("batch", "x.1", 5)),
     ],
 )  # fmt: skip
 def test_sizes_are_given_by_their_names_or_as_a_whole(sizes, found):
@@ -319,3 +321,9 @@ def test_sizes_are_given_by_their_names_or_as_a_whole(sizes, found):
 def test_a_whole_shape_has_the_axes_that_are_known(whole):
     with pytest.raises(FormatError, match=r"input 'x' has the shape \['batch', 'x.1', 5\], not .*. Give one that fits"):
         fixed_shape("x", ("batch", "x.1", 5), {"x": whole})
+
+
+def test_an_error_without_a_text_is_told_by_its_name():
+    for error, text in ((KeyError(), "KeyError"), (ValueError("too many"), "too many")):
+        with pytest.raises(FormatError, match=f"^net.h5: {text}$"), named_errors("net.h5"):
+            raise error

@@ -336,7 +336,7 @@ def test_state_constants_and_sizes_reach_the_reader_of_an_onnx_file(tmp_path):
     constants = {"shape": np.array([3, 2])}
     f = cg.load(tmp_path / "m.onnx", shapes={"n": 3}, constants=constants, state={"total": "sum"})
     for times in (1, 2):
-        np.testing.assert_array_equal(f(x=X)["y"], times * X)
+        np.testing.assert_array_equal(f(x=X, **constants)["y"], times * X)
     assert f.names == ("y",) and list(f.state) == ["total"]
 
 

@@ -6,6 +6,7 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
+from cgraph.formats.tflite.context import OPERATORS
 from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of, leave_output
 from cgraph.formats.tflite.source import TensorFacts
 from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
@@ -155,3 +156,14 @@ def test_values_of_bytes_are_as_in_the_file():
     assert list(model.values) == [f"t{i}" for i in (x, y, z)]
     for found in evaluate(list(model.values.values()), {model.inputs[0]: values}):
         np.testing.assert_array_equal(found, values, strict=True)
+
+
+@pytest.mark.parametrize(("error", "text"), [(IndexError(), "IndexError"), (TypeError("of two"), "of two")])
+def test_an_error_of_an_importer_is_told_by_its_text_or_its_name(monkeypatch, error, text):
+    def fail(context):
+        raise error
+
+    monkeypatch.setitem(OPERATORS, "NEG", fail)
+    net = Network()
+    with pytest.raises(FormatError, match=f"^model: in NEG 0: {text}$"):
+        load(net.bytes(net.op("NEG", [net.input((2,))])))

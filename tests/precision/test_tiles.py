@@ -125,7 +125,9 @@ def test_a_process_that_cannot_start_is_a_failed_trial(monkeypatch):
         assert tiles.run_trial() == answer
 
 
-@pytest.mark.parametrize(("graph", "options"), [(product()[1], BF16), (bytes_graph(), FLOAT32), (bytes_graph("int8"), FLOAT32)])
+@pytest.mark.parametrize(
+    ("graph", "options"), [(product()[1], BF16), (bytes_graph(), FLOAT32), (bytes_graph("int8"), FLOAT32)]
+)
 def test_the_default_engine_takes_tiles_where_a_graph_gains(graph, options, on_tiles):
     runs, savable = engines_of(CpuEngine(threads=2, poison=True), (graph,), options)
     assert runs == CpuEngine(threads=2, poison=True, tiles=True)

@@ -169,7 +169,12 @@ def located(*entries: Any, outputs: int = 1) -> list:
 
 @pytest.mark.parametrize(
     ("kind", "number", "last", "base"),
-    [("arena", 0, 76, ARENA), ("constant", 0, 24, CONSTANTS), ("variable", 0, 0, VARS[0]), ("variable", 1, 24, VARS[1])],
+    [
+        ("arena", 0, 76, ARENA),
+        ("constant", 0, 24, CONSTANTS),
+        ("variable", 0, 0, VARS[0]),
+        ("variable", 1, 24, VARS[1]),
+    ],
 )
 def test_an_output_lies_inside_its_memory_to_the_last_byte(kind, number, last, base):
     (view,) = located([kind, number, last, [12, 4]])

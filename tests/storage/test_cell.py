@@ -248,7 +248,9 @@ def test_arrays_of_others_are_read_in_place_in_the_hosts_memory_alone():
         got = fitting_array(Lent(x, device), F4, "x")
         assert np.shares_memory(got, x) and got.tolist() == [1, 2]
     for device in (0, 2, 4, 10, 13):
-        with pytest.raises(InputError, match=rf"memory of the DLPack device \({device}, 0\). Copy it to the host first"):
+        with pytest.raises(
+            InputError, match=rf"memory of the DLPack device \({device}, 0\). Copy it to the host first"
+        ):
             fitting_array(Lent(x, device), F4, "x")
 
 

@@ -39,7 +39,7 @@ def test_constants_of_half_precision_are_widened_and_others_need_a_scale():
 
 
 @pytest.mark.parametrize(("before", "behind"), [("int8", "uint8"), ("uint8", "int8"), ("int8", "int8")])
-@pytest.mark.parametrize("ratio", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 4.0])
 def test_numbers_get_another_scale_zero_point_and_sign(before, behind, ratio):
     ends = np.iinfo(before)
     numbers = np.arange(ends.min, ends.max + 1).astype(before)
@@ -49,6 +49,6 @@ def test_numbers_get_another_scale_zero_point_and_sign(before, behind, ratio):
     want = np.clip(nearest((numbers.astype(float) - 7) * ratio) + 20, np.iinfo(behind).min, np.iinfo(behind).max)
     (found,) = results_of(net, [y], numbers)
     assert found.dtype == behind
-    off = (numbers.astype(int) - 7) * ratio % 1 == 0.5  # of which the rounding is that of TFLite: up to one unit away
-    np.testing.assert_array_equal(found[~off], want[~off])
-    assert np.abs(found[off].astype(int) - want[off]).max(initial=0) <= 1
+    ties = (numbers.astype(int) - 7) * ratio % 1 == 0.5  # which may be rounded up or away from zero
+    np.testing.assert_array_equal(found[~ties], want[~ties])
+    assert np.abs(found[ties].astype(int) - want[ties]).max(initial=0) <= 1

@@ -42,7 +42,9 @@ def test_numbers_reach_the_last_byte_of_the_file_and_no_further():
     for at, kind in ((9, "I"), (12, "b"), (-1, "b"), (5, "Q")):
         with pytest.raises(FormatError, match=f"an offset points to byte {at} of 12"):
             unpack(data, at, kind)
-    assert numbers(data, 4, 2, "uint32").tolist() == [0x07060504, 0x0B0A0908] and numbers(data, 12, 0, "int64").size == 0
+    assert (
+        numbers(data, 4, 2, "uint32").tolist() == [0x07060504, 0x0B0A0908] and numbers(data, 12, 0, "int64").size == 0
+    )
     for at, count, dtype in ((5, 2, "uint32"), (4, 3, "uint32"), (-1, 1, "uint8"), (0, 13, "uint8"), (13, 0, "uint8")):
         with pytest.raises(FormatError, match=f"{count} numbers at byte {at} exceed the 12 bytes of the file"):
             numbers(data, at, count, dtype)
