@@ -338,6 +338,7 @@ def test_state_constants_and_sizes_reach_the_reader_of_an_onnx_file(tmp_path):
     for times in (1, 2):
         np.testing.assert_array_equal(f(x=X, **constants)["y"], times * X)
     assert f.names == ("y",) and list(f.state) == ["total"]
+    assert type(f) is cg.Function, "no length is left to be known when it runs"
 
 
 @pytest.mark.parametrize(

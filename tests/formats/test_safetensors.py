@@ -203,8 +203,10 @@ def test_arrays_lie_from_wide_to_narrow_elements_behind_a_header_of_whole_words(
     for name, x in arrays.items():
         start, stop = header[name]["data_offsets"]
         assert header[name]["shape"] == list(np.shape(x)) and body[start:stop] == np.asarray(x).tobytes()
-    write_safetensors(tmp_path / "x", arrays)
-    assert list(header_of((tmp_path / "x").read_bytes())[0]) == list(header)
+    for letters in range(8):
+        write_safetensors(tmp_path / "x", arrays, {"by": "x" * letters} if letters else None)
+        other, behind = header_of(raw := (tmp_path / "x").read_bytes())
+        assert behind == body and (len(raw) - len(body)) % 8 == 0 and ("__metadata__" in other) == (letters > 0)
 
 
 def test_another_order_of_bytes_is_refused_by_name(tmp_path):
