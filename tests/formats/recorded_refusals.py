@@ -50,6 +50,7 @@ from tests.formats import (
     test_torch_file,
 )
 from tests.formats.tflite import test_control, test_operators_shape
+from tests.storage import test_row_streams
 from tests.support.recorded_texts import write_sections
 from tests.support.tflite_byte_cases import Quantised
 from tests.support.tflite_models import Network
@@ -115,6 +116,14 @@ CONTENTS: dict[str, tuple[bytes, Read]] = {
     "no weight file": (bytes(40), check_weights),
 }
 IMAGE, PAIR = Spec((1, 2, 3, 4), np.dtype("float32")), Spec((2,), np.dtype("float32"))
+
+
+def rows_in(*heights: int) -> Any:
+    """An image of seven rows in bands of four and three, of rows that come in parts of these heights."""
+    parts = [np.zeros((2, 3, n, 5), "f4") for n in heights]
+    return test_row_streams.read(RowSource(iter(parts), test_row_streams.SPEC, "x"), [4, 3])
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "no state": lambda: test_model.summing().with_state({"none": "sum"}),
     "no result": lambda: test_model.summing().with_state({"total": "none"}),
@@ -129,8 +138,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "no rows": lambda: RowSource(3.0, IMAGE, "x"),
     "rows of another width": lambda: RowSource([np.zeros((1, 2, 5), "f4")], IMAGE, "x")(np.zeros((1, 2, 3, 4), "f4")),
     "a list of rows": lambda: RowSource([[1.0]], IMAGE, "x")(np.zeros((1, 2, 3, 4), "f4")),
-    "too few rows": lambda: RowSource([np.zeros((1, 2, 4), "f4")], IMAGE, "x")(np.zeros((1, 2, 3, 4), "f4")),
-    "too many rows": lambda: RowSource([np.zeros((1, 2, 4, 4), "f4")], IMAGE, "x")(np.zeros((1, 2, 3, 4), "f4")),
+    "too few rows": lambda: rows_in(3, 2),
+    "too many rows": lambda: rows_in(3, 4, 1),
     "a ring of nothing": lambda: StreamedWeights("w", ring=0),
     "a slice of nothing": lambda: StreamedWeights("w", slice="0B"),
     "a size of words": lambda: StreamedWeights("w", slice="many"),
