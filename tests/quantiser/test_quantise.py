@@ -14,7 +14,7 @@ from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepare
 from cgraph.quantiser.observe import limits, ranges_of
-from cgraph.quantiser.quantise import Choices, answers_of, deprecated_labels, tune
+from cgraph.quantiser.quantise import Choices, answers_of, deprecated_labels, sizes_of_weights, tune
 from cgraph.quantiser.ranges import weights_of
 from cgraph.quantiser.report import Answers, Likeness
 from cgraph.quantiser.simulate import Simulation, averages, mean_of_channels
@@ -133,8 +133,10 @@ def test_layers_that_cost_much_stay_float_until_answers_agree():
 
 def test_skipped_layers_keep_their_floats():
     x, y = every_group()
-    names = [layer.name for layer in network_of(prepare((y,), (x,))).layers]
+    layers = network_of(prepare((y,), (x,))).layers
+    names = [layer.name for layer in layers]
     found = quantise(y, x, pictures(2), skip=tuple(names[1:3]), correct=False)
+    assert found.report.weights == sizes_of_weights(layers, [layers[0], *layers[3:]])
     assert sum(node.op.name == "conv2d" for node in post_order(compute_integers(found.outputs))) == 2
     assert found.report.skipped == tuple(names[1:3]) and found.report.layers == len(names) - 2
 
