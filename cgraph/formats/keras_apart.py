@@ -110,7 +110,7 @@ def main() -> int:
     try:
         send(model_contents(path), sys.stdout.buffer)
     except (CgraphError, MemoryError) as error:
-        complain(error or "it needs too much memory")
+        complain(str(error) or "it needs too much memory")
         return 1
     return 0
 

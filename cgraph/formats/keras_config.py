@@ -246,7 +246,10 @@ def both_ways(options: dict[str, Any], place: LayerPlace, operands: Operands, na
         count = STATES.get(row["class_name"], 0) if config.get("return_state") else 0
         outputs.append([numbered("/".join(inside.path), i) for i in range(count + 1)])
     (y, *after), (z, *later) = outputs
-    merging = {"merge_mode": options.get("merge_mode"), "return_sequences": forward["config"].get("return_sequences")}
+    merging = {
+        "merge_mode": options.get("merge_mode", "concat"),
+        "return_sequences": forward["config"].get("return_sequences"),
+    }
     yield place.layer(MERGE, merging, (y, z, *after, *later))
 
 

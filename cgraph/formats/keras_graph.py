@@ -81,7 +81,7 @@ def named_errors(path: str | Path) -> Iterator[None]:
     try:
         yield
     except EXPECTED as error:
-        raise FormatError(f"{path}: {error or type(error).__name__}") from error
+        raise FormatError(f"{path}: {str(error) or type(error).__name__}") from error
 
 
 def open_shapes(file: KerasFile, path: str | Path) -> tuple[dict[str, Shape], tuple[str, ...]]:

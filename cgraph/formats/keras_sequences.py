@@ -230,7 +230,7 @@ def samples_as_steps(use: LayerUse) -> LayerResults:
 def two_directions(use: LayerUse) -> LayerResults:
     """The operands are the outputs of both directions, then their states."""
     forward, backward, *states = use.xs
-    mode = use.options.get("merge_mode", "concat")
+    mode = use.options["merge_mode"]
     if use.options["return_sequences"]:
         backward = flip(backward, axis_of(1, backward))
     merges = {"sum": add, "mul": multiply, "ave": lambda a, b: (a + b) / 2, "concat": concat_channels}

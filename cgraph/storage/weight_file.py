@@ -251,12 +251,15 @@ def entry_of(place: int, x: np.ndarray) -> bytes:
 
 
 def sums_in(table: bytes) -> Checksums:
-    """Return the checksums that a table lists."""
-    entries = (table[at : at + ENTRY] for at in range(0, len(table), ENTRY))
-    return {
-        int.from_bytes(entry[:8], "little"): Checksum(int.from_bytes(entry[8:16], "little"), entry[16:])
-        for entry in entries
-    }
+    """Return the checksums that a table lists; an empty array begins where the next one does, which has the place."""
+    return dict(entries_in(table))
+
+
+def entries_in(table: bytes) -> Iterator[tuple[int, Checksum]]:
+    """Yield the offset and the checksum of each array that a table lists."""
+    for at in range(0, len(table), ENTRY):
+        entry = table[at : at + ENTRY]
+        yield int.from_bytes(entry[:8], "little"), Checksum(int.from_bytes(entry[8:16], "little"), entry[16:])
 
 
 def sums_of(arrays: Mapping[int, np.ndarray]) -> Checksums:
@@ -332,7 +335,7 @@ def check_weights(path: str | Path) -> None:
             raise WeightsError(
                 f"{path}: it is not a weight file of this version, or its table is damaged. Compile again to write it"
             )
-        for i, (place, entry) in enumerate(sums_in(table).items()):
+        for i, (place, entry) in enumerate(entries_in(table)):
             if digest_in(file, place, entry.nbytes) != entry.digest:
                 raise WeightsError(
                     f"{path}: array {i}, {entry.nbytes} bytes at {place}, is damaged. Remove the file and compile again"

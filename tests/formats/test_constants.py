@@ -121,3 +121,28 @@ def test_every_input_that_a_value_depends_on_is_recorded_or_named_as_missing():
         with pytest.raises(UnknownError, match=f"input '{'z' if given else 'y'}'") as error:
             evaluator(**given).array(y - z, "a shape")
         assert error.value.constants == (("z",) if given else ("y", "z"))
+
+
+def test_a_loop_is_not_run_while_a_file_is_read():
+    """No size of the file bounds its rounds."""
+    start = Const(np.int64(0))
+    (last,) = cg.while_loop(lambda state: state[0] < 3, lambda state: (state[0] + 1,), (start,))
+    assert evaluator().is_open(last) and evaluator().is_open(last + 1) and not evaluator().is_open(start + 1)
+    assert fold(last, [start], evaluator()) is last
+
+
+X, PLACES = Const(np.ones((20, 30))), Const(np.array([[0], [1]]))
+LINEAR = {
+    "pointwise": (lambda: X * X, 3 * 600),
+    "a view": (lambda: cg.reshape(X, (600,)), 2 * 600),
+    "joined": (lambda: cg.concat([X, X, X], 1), 6 * 600),
+    "taken": (lambda: cg.take(X, PLACES, axis=0), 60 + 600 + 2),
+    "taken along an axis": (lambda: cg.take_along_axis(X[:2], PLACES, 1), 2 + 60 + 2),
+    "full": (lambda: cg.full((7,), 3), 7),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_the_work_of_ops_that_read_each_element_once_is_what_they_read_and_write(name):
+    make, elements = LINEAR[name]
+    assert work_of(make()) - STEP in (elements, elements + 1)  # a number that fills may be an operand

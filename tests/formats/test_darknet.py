@@ -101,13 +101,17 @@ def test_reorg_is_darknets_own_loop(tmp_path):
     np.testing.assert_array_equal(found[0], reorg_loop(x[0], 2))
 
 
+@pytest.mark.parametrize("padding", [None, 0, 1, 2])
 @pytest.mark.parametrize(("size", "stride"), [(2, 2), (2, 1), (3, 2), (5, 1), (3, 3)])
-def test_max_pooling_has_darknets_padding(tmp_path, size, stride):
+def test_max_pooling_has_darknets_padding(tmp_path, size, stride, padding):
+    """One less than the window unless told otherwise; half of it, rounded down, comes before the image."""
     x = np.random.default_rng(0).standard_normal((1, 1, 7, 8)).astype("float32")
     text = f"[net]\nheight=7\nwidth=8\nchannels=1\n[maxpool]\nsize={size}\nstride={stride}\n"
+    text += "" if padding is None else f"padding={padding}\n"
     found = run(network(tmp_path, text), x)
-    before = (size - 1) // 2
-    rows, columns = ((n - 1) // stride + 1 for n in (7, 8))
+    whole = size - 1 if padding is None else padding
+    before = whole // 2
+    rows, columns = ((n + whole - size) // stride + 1 for n in (7, 8))
     assert found.shape == (1, 1, rows, columns)
     for i in range(rows):
         for j in range(columns):

@@ -194,3 +194,24 @@ def test_a_head_takes_exactly_its_numbers(tmp_path):
     for count in (6, 8):
         with pytest.raises(FormatError, match=f"{count} channels are not 1 boxes of 7 numbers: set filters=7"):
             load(f"[net]\nheight=1\nwidth=1\nchannels={count}\n[yolo]\nmask=3\nnum=9\nclasses=2\n")
+
+
+HEADS = {
+    "yolo": ("height=2\nwidth=3\nchannels=14\n[yolo]\nmask=2,0\nanchors=1,2, 3,4, 5,6\nclasses=2\nnum=3\n", (14, 2, 3)),
+    "region": ("height=2\nwidth=3\nchannels=14\n[region]\nanchors=1,2, 1,3\nclasses=2\nnum=2\nsoftmax=1\n", (14, 2, 3)),
+    "detection": ("inputs=52\n[detection]\nside=2\nclasses=3\ncoords=4\nnum=2\nsqrt=1\nsoftmax=1\n", (52,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_boxes_of_each_image_of_a_batch_are_those_of_the_image_alone(tmp_path, head):
+    text, shape = HEADS[head]
+    x = np.random.default_rng(0).uniform(0.1, 1, (3, *shape)).astype("f4")
+    batch = detector(tmp_path, f"[net]\n{text}", batch=3)
+    assert batch.inputs[0].shape == x.shape
+    together, alone = batch.compile(engine="reference")(x), detector(tmp_path, f"[net]\n{text}")
+    one = alone.compile(engine="reference")
+    for i in range(3):
+        for got, want in zip(together, one(x[i : i + 1]), strict=True):
+            np.testing.assert_array_equal(got[i], want[0])
+    assert not np.array_equal(together[0][0], together[0][2])

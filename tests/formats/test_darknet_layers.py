@@ -122,6 +122,8 @@ ROWS = {
     "upsample without options": Row("[upsample]\n", lambda x: x.repeat(2, 2).repeat(2, 3)),
     "reorg without options": Row("[reorg]\n", lambda x: x),
     "maxpool without options": Row("[maxpool]\n", lambda x: x),
+    "maxpool with a stride alone": Row("[maxpool]\nstride=2\n", small),
+    "crop without options": Row("[crop]\n", lambda x: x[:, :, 2:3, 1:2] * 2 - 1),
     "softmax of a tree": Row("[softmax]\ntree=t\ngroups=2\n", lambda x: x.reshape(N, -1)),
     "local 3": Row(
         "[local]\nfilters=5\nsize=3\nstride=2\npad=1\nactivation=linear\n",

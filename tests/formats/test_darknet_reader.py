@@ -59,8 +59,8 @@ def test_the_last_layer_is_returned_and_every_layer_has_a_name(tmp_path):
 
 def test_layers_that_detect_are_the_outputs_in_their_order(tmp_path):
     yolo = "[yolo]\nclasses=1\nnum=1\n"
-    model = load(tmp_path, f"[net]\nheight=2\nwidth=2\nchannels=6\n{yolo}[route]\nlayers=-1\n{yolo}[dropout]\n")
-    assert [model.values[f"{i}.yolo"] for i in (0, 2)] == list(model.outputs)
+    model = load(tmp_path, f"[net]\nheight=2\nwidth=2\nchannels=6\n{yolo}[dropout]\n{yolo}{yolo}[dropout]\n")
+    assert [model.values[f"{i}.yolo"] for i in (0, 2, 3)] == list(model.outputs)
 
 
 def test_kinds_that_are_not_supported_are_counted_and_a_network_has_layers():

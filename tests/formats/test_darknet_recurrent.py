@@ -85,3 +85,10 @@ def test_more_steps_than_a_small_file_may_cost_are_refused(tmp_path):
     (tmp_path / "net.cfg").write_text("[net]\ninputs=1\n[gru]\noutput=3\n")
     with pytest.raises(FormatError, match=r"the state of \[gru\] would take 120,000,000 bytes"):
         darknet.load(tmp_path / "net.cfg", batch=5_000_000)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru"])
+def test_a_layer_without_options_has_a_state_and_a_result_of_one_number_and_one_step(tmp_path, kind):
+    (tmp_path / "net.cfg").write_text(f"[net]\ninputs=3\n[{kind}]\n")
+    model = darknet.load(tmp_path / "net.cfg", batch=2)
+    assert [x.shape for x in model.updates] == [(2, 1)] and model.outputs[0].shape == (2, 1)

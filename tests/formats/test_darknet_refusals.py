@@ -12,6 +12,7 @@ REFUSED = {
     "no float": ("[upsample]\nscale=two\n", "scale=two is not a number"),
     "no filters": ("[convolutional]\nfilters=0\n", "filters=0"),
     "binary filters": ("[convolutional]\nfilters=2\nbinary=1\n", "binary filters are not supported"),
+    "filters of one bit": ("[convolutional]\nfilters=2\nxnor=1\n", "binary filters are not supported"),
     "an activation": ("[convolutional]\nfilters=2\nactivation=sine\n", "sine"),
     "a shortcut of other sizes": (f"{HALF}[maxpool]\nsize=3\nstride=3\n[shortcut]\nfrom=-2\n", "do not fit"),
     "a shortcut to what is not there": ("[dropout]\n[shortcut]\nfrom=-3\n", "-3"),
@@ -23,7 +24,13 @@ REFUSED = {
     "more rows than there are": ("[crop]\ncrop_height=7\ncrop_width=4\n", "7 x 4 pixels are more"),
     "more columns than there are": ("[crop]\ncrop_height=6\ncrop_width=5\n", "6 x 5 pixels are more"),
     "boxes of other channels": ("[yolo]\nclasses=2\nmask=0\nanchors=1,1\n", "4 channels are not 1 boxes of 7"),
+    "two boxes of other channels": (
+        "[yolo]\nclasses=3\nmask=2,0\nanchors=1,1\n", "4 channels are not 2 boxes of 8 numbers: set filters=16",
+    ),
     "places of other numbers": ("[detection]\nside=1\nclasses=2\nnum=1\ncoords=4\n", "96 numbers are not the 7"),
+    "four places of other numbers": (
+        "[detection]\nside=2\nclasses=3\nnum=2\ncoords=5\n", "96 numbers are not the 60 of 4 places",
+    ),
     "a part that is not there": ("[dropout]\n[route]\nlayers=-1\ngroups=2\ngroup_id=2\n", "group 2 of 2"),
     "routes of other sizes": (f"{HALF}[route]\nlayers=-1,-2\n", "-2|differ|axis"),
 }  # fmt: skip

@@ -146,3 +146,17 @@ def test_given_values_draw_nothing_and_the_seed_is_zero_unless_told(tmp_path):
     np.testing.assert_array_equal(drawn(0, seed=0), want)
     assert not np.array_equal(drawn(0, seed=1), want) and not np.array_equal(drawn(1), want)
     np.testing.assert_array_equal(drawn(1, {"0.connected.weights": np.zeros((3, 3))}), want)
+
+
+def test_arrays_of_any_dtype_and_order_of_memory_are_written_row_by_row(tmp_path):
+    (tmp_path / "net.cfg").write_text("[net]\ninputs=3\n[connected]\noutput=2\n")
+    matrix = np.arange(6).reshape(2, 3)
+    for weights in (
+        np.asfortranarray(matrix),
+        matrix.astype(">f8"),
+        np.repeat(matrix, 2, 1)[:, ::2],
+        matrix[::-1][::-1],
+    ):
+        values = {"0.connected.weights": weights, "0.connected.bias": np.arange(9, 5, -2)}
+        darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg", values)
+        assert np.fromfile(tmp_path / "w", "<f4")[5:].tolist() == [9, 7, *range(6)]

@@ -1,5 +1,6 @@
 """Formats are found by name, and cost nothing until then; loading a model needs little beside its file."""
 
+import re
 import subprocess
 import sys
 
@@ -7,7 +8,10 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.formats import FORMATS
+from cgraph.errors import FormatError
+from cgraph.formats import FORMATS, darknet, deep_compression, keras_h5, npz, safetensors, torch_file
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.darknet.parameters import StoredParameters
 from cgraph.formats.onnx import save
 
 HEAVY = "h5py onnx google.protobuf numba scipy PIL matplotlib rich cgraph.formats.onnx cgraph.formats.darknet".split()
@@ -54,3 +58,29 @@ def test_loading_peaks_at_little_more_than_the_file(tmp_path):
     save(path, y, [x])
     done = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True)
     assert int(done.stdout) <= 1.1 * path.stat().st_size
+
+
+READERS = {
+    "npz": npz.read_npz,
+    "npy": npz.read_npy,
+    "safetensors": safetensors.read_safetensors,
+    "torch": torch_file.read_torch,
+    "keras": keras_h5.read_keras,
+    "deep compression": lambda path: deep_compression.read_deep_compression(path, [(1, 1, 1, 1)]),
+    "darknet": darknet.load,
+    "weights of darknet": lambda path: StoredParameters(path, Allowance(0)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_wrong_with_a_file_is_told_after_its_path(reader, tmp_path):
+    if reader == "keras":
+        pytest.importorskip("h5py")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "é nonsense").write_bytes(b"\xff none of them")
+    for name in ("absent", "folder", "empty", "é nonsense"):
+        for path in (tmp_path / name, str(tmp_path / name)):
+            with pytest.raises(FormatError, match=f"^{re.escape(str(path))}:? .") as caught:
+                READERS[reader](path)
+            assert str(caught.value).count(str(path)) in (1, 2), "and the system may name it again"

@@ -148,3 +148,22 @@ def test_a_child_that_crashes_is_told_by_its_signal(tmp_path, monkeypatch):
     monkeypatch.setattr(keras_apart, "run_module", lambda *_: -11)
     with pytest.raises(FormatError, match=r"x\.h5: reading it ended by SIGSEGV: the file is damaged or too large"):
         read_keras_apart(tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize(("error", "text"), [(FormatError("it is broken"), "it is broken"), (MemoryError(), "memory")])
+def test_a_child_limits_itself_by_the_size_of_its_file_and_tells_why_it_failed(
+    tmp_path, monkeypatch, capsys, error, text
+):
+    def fail(path):
+        assert limits, "the file is read within limits"
+        raise error
+
+    path, limits = tmp_path / "x.h5", []
+    with path.open("wb") as file:
+        file.truncate(3 * keras_apart.PIECE + 5)
+    monkeypatch.setattr(keras_apart, "limit_process", lambda *given: limits.append(given))
+    monkeypatch.setattr(keras_apart, "model_contents", fail)
+    monkeypatch.setattr(keras_apart.sys, "argv", ["keras_apart", str(path)])
+    assert keras_apart.main() == 1
+    assert limits == [(keras_apart.MEMORY + keras_apart.TIMES * (3 * keras_apart.PIECE + 5), keras_apart.PROCESSOR + 3)]
+    assert text in capsys.readouterr().err

@@ -178,3 +178,19 @@ def test_names_of_classes_are_written_as_keras_writes_them():
         "BatchNormalization": "batch_normalization", "Functional": "functional", "LayerScale": "layer_scale",
     }  # fmt: skip
     assert {x: snake_case(x) for x in names} == names
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_layers_within_layers_have_groups_of_their_own_and_directions_differ(turned):
+    recurrent = {"class_name": "LSTM", "config": {"name": "forward_l", "go_backwards": turned}}
+    both = {"class_name": "Bidirectional", "config": {"name": "b", "layer": recurrent}}
+    inner = {"class_name": "Dense", "config": {"name": "d"}}
+    steps = {"class_name": "TimeDistributed", "config": {"name": "t", "layer": inner}}
+    layers = {x.name: x for x in network_of(sequential(INPUT, both, steps)).layers}
+    assert [(name, x.store, x.group) for name, x in layers.items() if x.kind in ("LSTM", "Dense")] == [
+        ("b/forward_l", "layers/bidirectional/forward_layer", ("b", "forward_l")),
+        ("b/backward_l", "layers/bidirectional/backward_layer", ("b", "backward_l")),
+        ("t/d", "layers/time_distributed/layer", ("t", "d")),
+    ]
+    ways = [bool(layers[f"b/{x}_l"].options.get("go_backwards")) for x in ("forward", "backward")]
+    assert ways == [turned, not turned]

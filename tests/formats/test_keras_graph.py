@@ -10,7 +10,17 @@ import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats import keras_graph
 from cgraph.formats.keras_config import KerasLayer
-from cgraph.formats.keras_graph import arrays_by_group, graph_of, keras_model, named_arrays, sort_layers
+from cgraph.formats.keras_graph import (
+    arrays_by_group,
+    fixed_shape,
+    graph_of,
+    keras_model,
+    named_arrays,
+    named_errors,
+    numbered_arrays,
+    open_shapes,
+    sort_layers,
+)
 from cgraph.formats.keras_h5 import KerasFile
 from cgraph.formats.keras_layers import RULES, pass_through
 from cgraph.formats.keras_rules import LayerRule
@@ -269,3 +279,51 @@ def test_results_of_networks_that_are_used_many_times_are_charged():
     config = {"layers": rows, "input_layers": ["a", 0, 0], "output_layers": ["n", 1, 0]}
     with pytest.raises(FormatError, match="layer 'n"):
         graph_of(KerasFile({"class_name": "Functional", "config": config}, {}, 10_000), {"batch": 1})
+
+
+@pytest.mark.parametrize("mark", ["", "_"])
+def test_arrays_of_each_inner_layer_of_an_archive_have_numbers_of_their_own(mark):
+    """Keras 2 puts a mark before the names of the layers in a MultiHeadAttention."""
+    roles = ("query", "key", "value", "output")
+    layer = KerasLayer("MultiHeadAttention", ("a",), {}, (), "layers/heads")
+    weights = {f"layers/heads/{mark}{x}_dense": {"0": f"{x} kernel", "1": f"{x} bias"} for x in roles}
+    found = numbered_arrays(layer, RULES["MultiHeadAttention"], KerasFile({}, weights, 0, True))
+    assert found == {f"{x}_dense/{array}": f"{x} {array}" for x in roles for array in ("kernel", "bias")}
+
+
+def test_inputs_and_outputs_have_the_order_of_the_description_not_that_of_the_layers():
+    rows = [
+        {"class_name": "InputLayer", "name": x, "config": {"batch_shape": [None, n]}} for x, n in (("x", 2), ("y", 3))
+    ]
+    rows += [{"class_name": "ReLU", "name": f"r{x}", "config": {}, "inbound_nodes": [[[x, 0, 0]]]} for x in "xy"]
+    ends = {"input_layers": [["y", 0, 0], ["x", 0, 0]], "output_layers": [["ry", 0, 0], ["rx", 0, 0]]}
+    file = KerasFile({"class_name": "Functional", "config": {"layers": rows, **ends}}, {})
+    model = keras_model(file, "net.h5", {"batch": 4})
+    assert [(x.name, x.shape) for x in model.inputs] == [("y", (4, 3)), ("x", (4, 2))]
+    assert model.names == ("ry", "rx") and [x.shape for x in model.outputs] == [(4, 3), (4, 2)]
+    shapes, names = open_shapes(file, "net.h5")
+    assert [*shapes.items()] == [("y", ("batch", 3)), ("x", ("batch", 2))] and names == ("ry", "rx")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ({}, ("batch", "x.1", 5)), ({"batch": 2}, (2, "x.1", 5)), ({"x.1": 0}, ("batch", 0, 5)),
+        ({"x": (2, 3, 5), "batch": 9}, (2, 3, 5)), ({"x": [2, 3, 5]}, (2, 3, 5)),
+        ({"y": (1, 1, 1)}, ("batch", "x.1", 5)),
+    ],
+)  # fmt: skip
+def test_sizes_are_given_by_their_names_or_as_a_whole(sizes, found):
+    assert fixed_shape("x", ("batch", "x.1", 5), sizes) == found
+
+
+@pytest.mark.parametrize("whole", [(2, 3, 4), (2, 3), (2, 3, 5, 1), 3])
+def test_a_whole_shape_has_the_axes_that_are_known(whole):
+    with pytest.raises(FormatError, match=r"input 'x' has the shape \['batch', 'x.1', 5\], not .*. Give one that fits"):
+        fixed_shape("x", ("batch", "x.1", 5), {"x": whole})
+
+
+def test_an_error_without_a_text_is_told_by_its_name():
+    for error, text in ((KeyError(), "KeyError"), (ValueError("too many"), "too many")):
+        with pytest.raises(FormatError, match=f"^net.h5: {text}$"), named_errors("net.h5"):
+            raise error

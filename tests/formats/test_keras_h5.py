@@ -308,3 +308,30 @@ def test_padding_along_one_axis_does_not_depend_on_the_other_one(rows):
             count = (size + before + behind - (window - 1) * dilation - 1) // stride + 1
             assert count == -(-size // stride) and behind - before in (0, 1)
             assert before + behind == 0 or (count - 1) * stride + (window - 1) * dilation + 1 == size + before + behind
+
+
+@pytest.mark.parametrize("read", [read_keras, read_keras_apart])
+def test_a_description_may_have_a_fixed_length_and_layers_may_lie_at_the_root(tmp_path, read):
+    """As h5py writes bytes, and as Keras writes weights alone."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["model_config"] = np.bytes_(b'{"class_name": "x"}')
+        file.create_dataset("dense/dense/kernel:0", data=KERNEL)
+    found = read(tmp_path / "x.h5")
+    assert found.config == {"class_name": "x"} and list(found.weights) == ["dense"]
+    np.testing.assert_array_equal(found.weights["dense"]["kernel"], KERNEL)
+    assert found.nbytes == (tmp_path / "x.h5").stat().st_size and not found.numbered
+
+
+def test_arrays_have_their_last_name_where_all_of_their_layer_are_in_one_group(tmp_path):
+    """Otherwise their path in the layer tells them apart."""
+    names = ["a/a/kernel:0", "a/a/bias:0", "b/x/kernel:0", "b/y/kernel:0", "c/c/cell/kernel:0", "d/kernel"]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i, name in enumerate(names):
+            file.create_dataset(f"model_weights/{name}", data=np.float32([i]))
+    found = {
+        layer: {name: int(x[0]) for name, x in some.items()}
+        for layer, some in read_keras(tmp_path / "x.h5").weights.items()
+    }
+    assert found == {
+        "a": {"kernel": 0, "bias": 1}, "b": {"x/kernel": 2, "y/kernel": 3}, "c": {"kernel": 4}, "d": {"kernel": 5},
+    }  # fmt: skip

@@ -94,6 +94,19 @@ LAYERS: dict[str, tuple] = {
         {"gamma": MEAN, "beta": VARIANCE, "moving_mean": VARIANCE, "moving_variance": VARIANCE},
         lambda x: (x - VARIANCE) / np.sqrt(VARIANCE + 0.5) * MEAN + VARIANCE,
     ),
+    "BatchNormalization without a shift": (
+        {"epsilon": 0.5}, {"gamma": MEAN, "moving_mean": VARIANCE, "moving_variance": VARIANCE},
+        lambda x: (x - VARIANCE) / np.sqrt(VARIANCE + 0.5) * MEAN,
+    ),
+    "BatchNormalization without a scale": (
+        {"epsilon": 0.5}, {"beta": MEAN, "moving_mean": VARIANCE, "moving_variance": VARIANCE},
+        lambda x: (x - VARIANCE) / np.sqrt(VARIANCE + 0.5) + MEAN,
+    ),
+    "GroupNormalization of each channel without a scale": (
+        {"axis": -1, "groups": -1, "epsilon": 0.5}, {"beta": MEAN},
+        lambda x: (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 0.5) + MEAN,
+    ),
+    "ReLU up to nothing": ({"max_value": 0.0}, {}, lambda x: x * 0),
     "ELU without a slope": ({}, {}, lambda x: np.where(x > 0, x, np.expm1(x))),
     "GroupNormalization": (
         {"axis": -1, "groups": 2, "epsilon": 0.5}, {"gamma": MEAN},
@@ -300,3 +313,17 @@ def test_what_is_not_supported_is_refused(name):
     file, match = REFUSED[name]
     with pytest.raises(FormatError, match=match):
         graph_of(file, {"batch": 1})
+
+
+ELEMENTS = [(3, 24), (3, 4, 6), (3, 4, 3, 2), (3, 2, 2, 3, 2)]
+
+
+@pytest.mark.parametrize("shape", ELEMENTS, ids=str)
+def test_elements_stay_in_the_order_of_keras_whatever_the_axes_before_and_behind(shape):
+    x = np.arange(72, dtype="f4").reshape(shape)
+    for target in ([24], [4, 6], [-1, 6], [4, 3, 2], [2, -1, 3, 2]):
+        found = computed(network("Reshape", {"target_shape": target}, shape=shape), x)
+        np.testing.assert_array_equal(found, x.reshape(3, *target), strict=True)
+    np.testing.assert_array_equal(computed(network("Flatten", {}, shape=shape), x), x.reshape(3, -1), strict=True)
+    dims = [*range(2, x.ndim), 1]
+    np.testing.assert_array_equal(computed(network("Permute", {"dims": dims}, shape=shape), x), x.transpose(0, *dims))

@@ -34,6 +34,13 @@ def test_an_archive_has_the_arrays_that_no_option_turns_off():
     ]
     assert RULES["Attention"].arrays_of({"use_scale": False}) == [] and RULES["Attention"].arrays_of({}) == ["scale"]
     assert RULES["Normalization"].arrays_of({"mean": [1]}) == []
+    statistics = ["moving_mean", "moving_variance"]
+    assert RULES["BatchNormalization"].arrays_of({"scale": False}) == ["beta", *statistics]
+    assert RULES["BatchNormalization"].arrays_of({"center": False}) == ["gamma", *statistics]
+    for kind in ("LayerNormalization", "GroupNormalization"):
+        assert RULES[kind].arrays_of({"scale": False, "center": True}) == ["beta"]
+        assert RULES[kind].arrays_of({"scale": True, "center": False}) == ["gamma"]
+    assert RULES["SeparableConv2D"].arrays_of({"use_bias": False}) == ["depthwise_kernel", "pointwise_kernel"]
     assert RULES["Normalization"].arrays_of({"mean": None}) == ["mean", "variance"]
 
 

@@ -245,9 +245,16 @@ MASKS = {
     "of steps that were turned around": (
         layer("SimpleRNN", "m", ["e"], PLAIN | {"return_sequences": True, "go_backwards": True}), None, COUNTS,
     ),
+    "behind a layer of each step": (
+        layer("TimeDistributed", "m", ["e"], {"layer": {"class_name": "ReLU", "config": {"name": "r"}}}),
+        np.maximum(E, 0), COUNTS,
+    ),
     "of joined features": (layer("Concatenate", "m", ["e", "f"], {"axis": -1}), joined(-1), BOTH),
     "of joined steps": (
         layer("Concatenate", "m", ["e", "f"], {"axis": 1}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
+    ),
+    "of joined steps, counted from the last axis": (
+        layer("Concatenate", "m", ["e", "f"], {"axis": -2}), joined(1), np.concatenate([COUNTS, OTHER != 0], 1),
     ),
     "of joined steps without one": (
         layer("Concatenate", "m", ["g", "e"], {"axis": 1}), np.concatenate([F, E], 1),
@@ -272,6 +279,17 @@ def test_a_mask_reaches_the_layer_that_reads_it(name):
     counts = np.ones(x.shape[:2]) if mask is None else mask
     assert_near(mean, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
     np.testing.assert_array_equal(wide, mean[:, None], strict=True)
+
+
+def test_a_mask_stays_behind_two_directions_that_return_all_steps():
+    inner = {"class_name": "LSTM", "config": PLAIN | {"name": "g", "return_sequences": True}}
+    rows = masked_rows(layer("Bidirectional", "m", ["e"], {"layer": inner}))  # joined unless told otherwise
+    rows.append(layer("GlobalAveragePooling1D", "a", ["m"]))
+    both = stored(arrays("LSTM"), "m/forward_g/cell") | stored(arrays("LSTM"), "m/backward_g/cell")
+    y, mean = run(rows, WEIGHTS | {"m": both}, [IDS, OTHER], [("m", 0), ("a", 0)])
+    assert y.shape == (N, T, 2 * UNITS)
+    assert_near(mean, (y * COUNTS[..., None]).sum(1) / COUNTS.sum(1)[:, None], "float32 sums near zero")
+    assert not y[~COUNTS].any(), "outputs of steps that do not count are zero"
 
 
 STATISTICS = {"moving_mean": normal(C), "moving_variance": normal(C) ** 2}
@@ -336,6 +354,14 @@ def test_functions_of_tensors_compute_masks():
     full = np.broadcast_to(COUNTS[..., None], X.shape)
     for got, want in zip(found, (full, full & False, COUNTS, full.any(1, keepdims=True))):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("axis", [1, 2, 3, -1, -2, -3])
+def test_a_sequence_gets_an_axis_in_the_order_of_keras(axis):
+    rows = [start("x", (T, C)), layer("ExpandDims", "d", ["x"], {"axis": axis}), layer("ZerosLike", "z", ["d"])]
+    found, zeros = run(rows, {}, [X], [("d", 0), ("z", 0)])
+    np.testing.assert_array_equal(np.moveaxis(found, 1, -1), np.expand_dims(X, axis), strict=True)
+    np.testing.assert_array_equal(zeros, found * 0, strict=True)
 
 
 # -- attention --------------------------------------------------------------------------------------------------------
@@ -423,6 +449,30 @@ def test_plain_attention(kind, causal):
         seen = seen & np.tri(T, dtype=bool) if causal and got is found else seen
         want = softmax(np.where(seen, scores, scores - 1e9)) @ F
         assert_near(got, want * COUNTS[..., None], "float32 sums near zero")
+
+
+@pytest.mark.parametrize("kind", ["Attention", "AdditiveAttention"])
+def test_plain_attention_sees_no_later_key_of_a_longer_sequence_and_has_the_scale_of_its_kind(kind):
+    """Of 5 queries and 7 keys. Unless told otherwise AdditiveAttention has a scale, and Attention has none."""
+    keys, scale = normal(N, 7, C), normal(C)
+    rows = [start("x", (T, C)), start("y", (7, C)), layer(kind, "a", ["x", "y"], {}, {"use_causal_mask": True})]
+    (found,) = run(rows, {"a": {"scale": scale}}, [X, keys], [("a", 0)])
+    if kind == "Attention":
+        scores = X.astype(float) @ keys.transpose(0, 2, 1)
+    else:
+        scores = (np.tanh(X[:, :, None].astype(float) + keys[:, None]) * scale).sum(-1)
+    seen = np.tri(T, 7, dtype=bool)
+    assert_near(found, softmax(np.where(seen, scores, scores - 1e9)) @ keys, "float32 sums near zero")
+
+
+SIDES = {"MultiHeadAttention": HEADS, "Attention": {}, "AdditiveAttention": {"use_scale": False}}
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_steps_behind_attention_count_as_those_of_its_queries(kind):
+    rows = masked_rows(layer(kind, "m", ["e", "g"], SIDES[kind]), layer("GlobalAveragePooling1D", "a", ["m"]))
+    y, mean = run(rows, WEIGHTS | {"m": heads(C, C, C, C)}, [IDS, OTHER], [("m", 0), ("a", 0)])
+    assert_near(mean, (y * COUNTS[..., None]).sum(1) / COUNTS.sum(1)[:, None], "float32 sums near zero")
 
 
 # -- other layers -----------------------------------------------------------------------------------------------------
@@ -542,15 +592,18 @@ REFUSED = {
 }  # fmt: skip
 
 
+def run_with_any_arrays(rows):
+    """The output of the layer `l`, which finds arrays of each kind."""
+    w = arrays("LSTM")
+    both = stored(w, "l/forward_g/cell") | stored(w, "l/backward_g/cell")
+    return run(rows, {"l": stored(w, "cell") | both | heads(C, C, C, C)}, [X], [("l", 0)])
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_supported_is_refused(name):
     rows, words = REFUSED[name]
-    w = arrays("LSTM")
-    weights = {
-        "l": stored(w, "cell") | stored(w, "l/forward_g/cell") | stored(w, "l/backward_g/cell") | heads(C, C, C, C)
-    }
     with pytest.raises(FormatError, match=words):
-        run(rows, weights, [X], [("l", 0)])
+        run_with_any_arrays(rows)
 
 
 # -- steps that are convolutions --------------------------------------------------------------------------------------
@@ -632,3 +685,19 @@ def test_a_convolutional_lstm_goes_both_ways_and_starts_where_it_is_told():
     rows.append(layer("ConvLSTM1D", "n", ["r"], options | {"kernel_size": [2], "strides": [1]}, {"mask": ["i", 0, 0]}))
     with pytest.raises(FormatError, match="its argument mask= is not supported"):
         run(rows, WEIGHTS, [IDS, OTHER], [("n", 0)])
+
+
+def test_a_convolutional_lstm_of_rows_is_one_of_images_of_one_row():
+    """Its states are sequences, which have their channels last."""
+    x, h, c = normal(2, 3, 4, 2), normal(2, 4, UNITS), normal(2, 4, UNITS)
+    w = {"kernel": normal(2, 2, 4 * UNITS), "recurrent_kernel": normal(2, UNITS, 4 * UNITS), "bias": normal(4 * UNITS)}
+    options = {"strides": [1], "kernel_size": [2], "padding": "same", "activation": "tanh", "filters": UNITS}
+    options |= {"return_sequences": True, "return_state": True}
+    rows = [start("x", x.shape[1:]), start("h", h.shape[1:]), start("c", c.shape[1:])]
+    rows.append(layer("ConvLSTM1D", "l", ["x"], options, {"initial_state": [["h", 0, 0], ["c", 0, 0]]}))
+    found = run(rows, {"l": stored(w, "cell")}, [np.moveaxis(x, -1, 1), h, c], [("l", 0), ("l", 1), ("l", 2)])
+    wide = {name: v if name == "bias" else v[None] for name, v in w.items()}
+    every, *states = conv_lstm(wide, x[:, :, None], {"strides": [1, 1]}, [h[:, None], c[:, None]])
+    assert_near(np.moveaxis(found[0], 1, -1), every[:, :, 0], "float32 sums near zero")
+    for got, want in zip(found[1:], states, strict=True):
+        assert_near(got, want[:, 0], "float32 sums near zero")

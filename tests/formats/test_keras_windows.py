@@ -166,6 +166,8 @@ def test_pictures_are_resized_between_the_centres_of_pixels():
         want = np.einsum("nhwc,ph,qw->npqc", x, weights(6, 9, mode), weights(7, 4, mode))
         options = {"height": 9, "width": 4, "interpolation": mode}
         assert_near(computed(network("Resizing", options, shape=x.shape), x), want, "float32 sums near zero")
+    default = network("Resizing", {"height": 9, "width": 4}, shape=x.shape)
+    assert_near(computed(default, x), want, "float32 sums near zero")  # bilinear, the last of both
     options = {"size": [2, 3], "interpolation": "bilinear"}
     want = np.einsum("nhwc,ph,qw->npqc", x, weights(6, 12, "bilinear"), weights(7, 21, "bilinear"))
     assert_near(computed(network("UpSampling2D", options, shape=x.shape), x), want, "float32 sums near zero")

@@ -327,3 +327,35 @@ def test_each_setting_reaches_the_reader_of_a_format_to_which_it_applies(tmp_pat
     else:
         with pytest.raises(FormatError, match=f"^model: {name}= does not apply to {reader.name}. Leave it out"):
             load_model("model", given, {})
+
+
+def test_state_constants_and_sizes_reach_the_reader_of_an_onnx_file(tmp_path):
+    nodes = [helper.make_node("Add", ["x", "total"], ["sum"]), helper.make_node("Reshape", ["sum", "shape"], ["y"])]
+    inputs = [("x", FLOAT, ("n", 2)), ("total", FLOAT, ("n", 2)), ("shape", INT64, (2,))]
+    (tmp_path / "m.onnx").write_bytes(model_of(nodes, inputs, {}, ("sum", "y")))
+    constants = {"shape": np.array([3, 2])}
+    f = cg.load(tmp_path / "m.onnx", shapes={"n": 3}, constants=constants, state={"total": "sum"})
+    for times in (1, 2):
+        np.testing.assert_array_equal(f(x=X, **constants)["y"], times * X)
+    assert f.names == ("y",) and list(f.state) == ["total"]
+    assert type(f) is cg.Function, "no length is left to be known when it runs"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ({}, (1, "n", "m")), ({"n": 0}, (1, 0, "m")), ({"m": 4, "x": (5, 6)}, (5, 6)), ({"x": 7}, (7,)),
+        ({"x": [2, 3, 4]}, (2, 3, 4)), ({"y": (5,)}, (1, "n", "m")),
+    ],
+)  # fmt: skip
+def test_sizes_are_given_by_the_name_of_a_dimension_or_of_the_input(sizes, found):
+    assert load_module.fixed_sizes("x", (1, "n", "m"), sizes) == found
+
+
+def test_a_darknet_network_has_no_size_but_its_batch(tmp_path):
+    write_darknet(tmp_path / "net.cfg")
+    for shapes in ({"n": 3}, {"batch": 3, "input": (3, 2)}):
+        with pytest.raises(FormatError, match=rf"net\.cfg: '{[*shapes][-1]}' is not a size .* only 'batch' is"):
+            cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes=shapes)
+    f = cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes={"batch": 3})
+    np.testing.assert_array_equal(f(X)[0], X @ W)

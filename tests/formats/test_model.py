@@ -183,3 +183,16 @@ def test_a_value_of_dynamic_length_cannot_be_state():
 def test_an_option_that_does_not_exist_is_refused():
     with pytest.raises((FormatError, TypeError, ValueError), match="thread"):
         summing().compile(thread=1)
+
+
+def test_two_states_that_read_each_other_change_at_once():
+    a, b = (Var((3,), "float32", name) for name in "ab")
+    a.assign(X)
+    model = Model((a, b), (b * 2, a + b, a - b), ("next_a", "next_b", "gap"))
+    step = model.with_state({"b": "next_b", "a": "next_a"}).compile(engine="reference")
+    x, y = X, np.zeros(3, "f4")
+    for _ in range(3):
+        np.testing.assert_array_equal(step()[0], x - y)
+        x, y = y * 2, x + y
+    np.testing.assert_array_equal(a.value, x)
+    np.testing.assert_array_equal(b.value, y)

@@ -184,3 +184,23 @@ def test_a_header_of_many_digits_is_refused_within_the_time_that_any_file_may_ta
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("a.npy", b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
     assert outcome_of("npz", file.getvalue()).kind == "refused"
+
+
+@pytest.mark.parametrize(
+    ("code", "match"),
+    [("<U3", "holds <U3; only numbers"), ("|S3", "only numbers"), ("|V4", "only numbers"), ("<M8", "only numbers")]
+    + [("<m8", "only numbers"), ("|O", "only numbers"), ("<f3", "holds '<f3', which is not a dtype")],
+)
+def test_a_dtype_other_than_numbers_is_refused(code, match, tmp_path):
+    path = archive(tmp_path / "x.npz", [("a.npy", npy(HEADER.format(code, (1,)), bytes(12)))])
+    with pytest.raises(FormatError, match=rf"x\.npz: member 'a\.npy' .*{match}"):
+        read_npz(path)
+
+
+def test_names_lose_their_ending_once_and_arrays_keep_their_order_of_memory(tmp_path):
+    arrays = {"a.npy": np.arange(8, dtype=">i2")[::-2], "b": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "": 2.5}
+    write_npz(tmp_path / "x", arrays)
+    found = read_npz(tmp_path / "x")
+    assert list(found) == list(arrays) and found["b"].flags.f_contiguous
+    for name, x in arrays.items():
+        np.testing.assert_array_equal(found[name], np.asarray(x), strict=True)

@@ -13,8 +13,9 @@ import pytest
 from cgraph.cli import pictures
 from cgraph.cli.pictures import picture_values
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.jpeg_scans import count_scans
-from cgraph.formats.pictures import FORMATS, decoding_nbytes, open_picture, read_rgb
+from cgraph.formats.pictures import FORMATS, decoding_nbytes, open_picture, read_rgb, size_of, spend_decoding
 from nn.models.mask_rcnn.tools.coco import Entry, picture_of
 from nn.models.mask_rcnn.tools.frames import is_film, read_film
 
@@ -283,3 +284,48 @@ def test_ids_of_a_data_set_cannot_be_chosen_to_collide(tmp_path):
         (tmp_path / "c.json").write_text(json.dumps(text | {"images": [rows[0] | {"id": number}]}))
         with pytest.raises(FormatError, match="is not an id"):
             read_coco(tmp_path / "c.json", ".")
+
+
+def test_the_size_of_a_file_is_that_from_its_beginning_and_an_open_one_stays_where_it_is(tmp_path):
+    file = io.BytesIO(b"0123456789")
+    file.seek(3)
+    assert size_of(file) == 10 and file.tell() == 3
+    (tmp_path / "x").write_bytes(b"0123456789")
+    assert size_of(tmp_path / "x") == size_of(str(tmp_path / "x")) == 10
+
+
+class OpenPicture(SimpleNamespace):
+    """Stands for an open JPEG of Pillow. Changes: its size, by `draft`."""
+
+    def draft(self, mode, size):
+        self.drafts.append((mode, size))
+        self.width, self.height = self.size = size
+
+
+def open_jpeg(width, height, kind="JPEG"):
+    return OpenPicture(mode="RGB", format=kind, width=width, height=height, size=(width, height), drafts=[])
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "MPO"])
+@pytest.mark.parametrize("factor", [1, 2, 4, 8])
+def test_a_jpeg_is_decoded_at_the_largest_size_that_its_allowance_holds(factor, kind, monkeypatch):
+    """One byte less than a quarter of the size needs is enough for an eighth."""
+    monkeypatch.setattr("cgraph.formats.pictures.spend_scans", lambda *_: None)
+    for width, height in ((803, 1601), (5, 16001)):
+        image, allowance = open_jpeg(width, height, kind), Allowance(0)
+        allowance.nbytes = int(np.ceil(decoding_nbytes(image, (4, 3), min(factor, 4)))) - (factor == 8)
+        spend_decoding(image, allowance, (4, 3))
+        small = max(width // factor, 1), height // factor
+        assert image.drafts == ([] if factor == 1 else [(None, small)])
+
+
+def test_only_a_jpeg_that_is_resized_is_decoded_at_a_smaller_size(monkeypatch):
+    monkeypatch.setattr("cgraph.formats.pictures.spend_scans", lambda *_: None)
+    for kind, resized in (("PNG", (4, 3)), ("JPEG", None)):
+        image, allowance = open_jpeg(803, 1601, kind), Allowance(0)
+        allowance.nbytes = int(np.ceil(decoding_nbytes(image, resized)))
+        spend_decoding(image, allowance, resized)
+        allowance.nbytes = int(np.ceil(decoding_nbytes(image, resized))) - 1
+        with pytest.raises(FormatError, match="decoding 803 x 1601 pixels would take"):
+            spend_decoding(image, allowance, resized)
+        assert not image.drafts

@@ -52,7 +52,13 @@ def plain(code: bytes, allowed: frozenset[Global] = ALLOWED) -> Any:
 
 @pytest.mark.parametrize(
     "value",
-    [1, -(2**40), 2.5, True, None, "text", (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [1, "a"], {"a": [1, {"b": ()}]}],
+    [
+        *(1, -(2**40), 2.5, True, False, None, "text", "", "\u00e9" * 200),
+        *(255, 256, 65535, 65536, -1, 2**31, 2**2100),
+        *((), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], {}, [1, "a"], {"a": [1, {"b": ()}]}),
+        [(f"{i}",) for i in range(300)],
+    ],
+    ids=lambda x: f"{x!r:.20}",
 )
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_plain_values_come_back(value, protocol):
@@ -202,3 +208,16 @@ def test_several_pickles_follow_each_other_and_a_torn_one_is_malformed():
         plain(text("abcdef")[:-2])
     with pytest.raises(FormatError, match="reads its empty stack"):
         plain(b".")
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_values_of_a_memo_of_many_are_the_same_objects(protocol):
+    """Numbers of values beyond 255 have four bytes."""
+    rows = [(f"{i}",) for i in range(300)]
+    raw = pickle.dumps([rows, rows[5], rows[290]], protocol)
+    found, early, late = read_pickle(ByteStream(memoryview(raw)), frozenset(), Allowance(1000))
+    assert found == rows and early is found[5] and late is found[290]
+
+
+def test_a_text_may_declare_its_length_in_eight_bytes():
+    assert plain(b"\x8d" + (3).to_bytes(8, "little") + b"abc.") == "abc"

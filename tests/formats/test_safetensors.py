@@ -160,3 +160,65 @@ def test_empty_arrays_may_stand_anywhere_in_the_header(names, tmp_path):
         "b": (2,),
         "c": (3, 0),
     }
+
+
+CODES = {
+    "BOOL": "?", "I8": "i1", "U8": "u1", "I16": "i2", "U16": "u2", "I32": "i4", "U32": "u4", "I64": "i8", "U64": "u8",
+    "F16": "f2", "F32": "f4", "F64": "f8",
+}  # fmt: skip
+
+
+def header_of(raw):
+    """The header of a file, and the bytes behind it."""
+    length = int.from_bytes(raw[:8], "little")
+    return json.loads(raw[8 : 8 + length]), raw[8 + length :]
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_numbers_of_every_dtype_reach_both_ends(name, tmp_path):
+    """The least and the greatest number, which another dtype would read as something else."""
+    dtype = np.dtype(CODES[name])
+    ends = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype) if dtype.kind == "f" else None
+    x = np.array([[False, True]] if ends is None else [[ends.min, ends.max]], dtype)
+    write_safetensors(tmp_path / "x", {"a": x})
+    assert header_of((tmp_path / "x").read_bytes())[0] == {
+        "a": {"dtype": name, "shape": [1, 2], "data_offsets": [0, x.nbytes]}
+    }
+    found = read_safetensors(tmp_path / "x")["a"]
+    np.testing.assert_array_equal(found, x, strict=True)
+    with pytest.raises(ValueError, match="read-only"):
+        found[0, 0] = 0
+
+
+def test_arrays_lie_from_wide_to_narrow_elements_behind_a_header_of_whole_words(tmp_path):
+    """In any order of memory; arrays of one width by their names."""
+    arrays = {
+        "b": np.arange(3, dtype="u1"), "c": np.asfortranarray(np.arange(6, dtype="f8").reshape(2, 3)),
+        "a": np.arange(8, dtype="i2")[::-2], "0": np.float64(7), "e": np.zeros((2, 0), "i2"),
+    }  # fmt: skip
+    write_safetensors(tmp_path / "x", arrays, {"by": "a test", "of": "é"})
+    header, body = header_of(raw := (tmp_path / "x").read_bytes())
+    assert (len(raw) - len(body)) % 8 == 0 and header.pop("__metadata__") == {"by": "a test", "of": "é"}
+    assert list(header) == ["0", "c", "a", "e", "b"] and len(body) == 8 + 48 + 8 + 3
+    for name, x in arrays.items():
+        start, stop = header[name]["data_offsets"]
+        assert header[name]["shape"] == list(np.shape(x)) and body[start:stop] == np.asarray(x).tobytes()
+    for letters in range(8):
+        write_safetensors(tmp_path / "x", arrays, {"by": "x" * letters} if letters else None)
+        other, behind = header_of(raw := (tmp_path / "x").read_bytes())
+        assert behind == body and (len(raw) - len(body)) % 8 == 0 and ("__metadata__" in other) == (letters > 0)
+
+
+def test_another_order_of_bytes_is_refused_by_name(tmp_path):
+    with pytest.raises(FormatError, match=r"x: 'second' is >f4. Convert it with astype to one of bool, int8"):
+        write_safetensors(tmp_path / "x", {"first": np.zeros(2, "f4"), "second": np.zeros(2, ">f4")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_that_begin_at_any_byte_are_aligned_when_they_are_read(tmp_path):
+    header = {"a": entry("U8", (3,), (0, 3)), "b": entry(offsets=(3, 11)), "c": entry("F64", (1,), (11, 19))}
+    data = bytes(3) + np.float32([1, 2]).tobytes() + np.float64([3]).tobytes()
+    (tmp_path / "x").write_bytes(packed(header, data))
+    found = read_safetensors(tmp_path / "x")
+    assert all(x.flags.aligned for x in found.values())
+    assert [found["b"].tolist(), found["c"].tolist()] == [[1, 2], [3]]

@@ -6,6 +6,7 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
+from cgraph.formats.tflite.context import OPERATORS
 from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of, leave_output
 from cgraph.formats.tflite.source import TensorFacts
 from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
@@ -126,3 +127,43 @@ def test_an_input_that_is_listed_twice_is_one():
     root = net.root(net.op("NEG", [x]))
     root[2][0][1] = ints(x, x)
     assert isinstance(root, Table) and len(load(written(root)).inputs) == 1
+
+
+def test_a_model_is_a_path_or_bytes_and_is_called_by_its_file(tmp_path):
+    net = Network()
+    raw = net.bytes(net.op("NEG", [net.input((2,))]))
+    (tmp_path / "net.tflite").write_bytes(raw)
+    for source in (tmp_path / "net.tflite", str(tmp_path / "net.tflite"), raw, bytearray(raw)):
+        model = load(source)
+        assert evaluate(list(model.outputs), {model.inputs[0]: np.float32([1, -2])})[0].tolist() == [-1, 2]
+    for source, name in ((b"no model", "model"), (bytearray(8), "model")):
+        with pytest.raises(FormatError, match=f"^{name}: this is not a TFLite model"):
+            load(source)
+    (tmp_path / "other.tflite").write_bytes(b"no model")
+    with pytest.raises(FormatError, match=r"^other\.tflite: this is not a TFLite model"):
+        load(tmp_path / "other.tflite")
+
+
+def test_values_of_bytes_are_as_in_the_file():
+    """Also those in the order of axes of a convolution."""
+    net = Network()
+    how = {"scale": 0.5, "zero": -3}
+    x = net.input((1, 2, 3, 4), "int8", **how)
+    y = net.op("MAX_POOL_2D", [x], {"dtype": "int8", **how}, window_w=1, window_h=1, stride_w=1, stride_h=1)
+    z = net.op("MAXIMUM", [y, x], {"dtype": "int8", **how})
+    model = load(net.bytes(z))
+    values = np.arange(-12, 12, dtype="i1").reshape(1, 2, 3, 4)
+    assert list(model.values) == [f"t{i}" for i in (x, y, z)]
+    for found in evaluate(list(model.values.values()), {model.inputs[0]: values}):
+        np.testing.assert_array_equal(found, values, strict=True)
+
+
+@pytest.mark.parametrize(("error", "text"), [(IndexError(), "IndexError"), (TypeError("of two"), "of two")])
+def test_an_error_of_an_importer_is_told_by_its_text_or_its_name(monkeypatch, error, text):
+    def fail(context):
+        raise error
+
+    monkeypatch.setitem(OPERATORS, "NEG", fail)
+    net = Network()
+    with pytest.raises(FormatError, match=f"^model: in NEG 0: {text}$"):
+        load(net.bytes(net.op("NEG", [net.input((2,))])))

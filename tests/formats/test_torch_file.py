@@ -137,26 +137,32 @@ def test_other_names_are_refused(tmp_path, name):
         read(tmp_path, legacy(body, {}))
 
 
+IMPOSSIBLE, BEYOND = "an impossible offset, size or strides", "reaches beyond the 6 elements of storage '0'"
+SIZES = [
+    (tensor(count=7), "storage '0' .*has another length than its tensors say"),
+    (tensor(count=5, shape=(5,), strides=(1,)), "storage '0' .*has another length than its tensors say"),
+    (tensor(shape=(2, 4), strides=(3, 1)), rf"tensor \[2, 4\] {BEYOND}"),
+    (tensor(strides=(4, 1)), BEYOND),
+    (tensor(offset=1), BEYOND),
+    (tensor(shape=(2**40,), strides=(0,)), BEYOND),
+    (tensor(shape=(7,), strides=(0,)), BEYOND),
+    (tensor(shape=(-1, 3)), IMPOSSIBLE),
+    (tensor(strides=(-3, 1)), IMPOSSIBLE),
+    (tensor(offset=-1), IMPOSSIBLE),
+    (tensor(shape=(2,), strides=(1, 1)), IMPOSSIBLE),
+    (tensor(count=2**47, shape=(2**47,), strides=(1,)), "another length|impossible size"),
+    (tensor(count=-6), "-6, None is not a storage"),
+    (tensor(count=2**48), f"{2**48}, None is not a storage"),
+    (tensor(key="other"), "storage 'other' is missing|the list of storages differs from the 1"),
+    (tensor(view=numbers(1, 2, 3)), "storage '0' is a view of another one"),
+    (tensor() + b"\x85R", "not allowed"),
+]
+
+
 @LAYOUTS
-@pytest.mark.parametrize(
-    "bad",
-    [
-        tensor(count=7),
-        tensor(shape=(2, 4), strides=(3, 1)),
-        tensor(offset=1),
-        tensor(shape=(2**40,), strides=(0,)),
-        tensor(shape=(-1, 3)),
-        tensor(strides=(-3, 1)),
-        tensor(shape=(2,), strides=(1, 1)),
-        tensor(count=2**47, shape=(2**47,), strides=(1,)),
-        tensor(count=-6),
-        tensor(key="other"),
-        tensor(view=numbers(1, 2, 3)),
-        tensor() + b"\x85R",
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(tmp_path, layout, bad):
-    with pytest.raises(FormatError):
+@pytest.mark.parametrize(("bad", "match"), SIZES)
+def test_sizes_that_do_not_fit_are_refused(tmp_path, layout, bad, match):
+    with pytest.raises(FormatError, match=match):
         read(tmp_path, layout(tree(a=bad), {"0": SIX}))
 
 
@@ -328,3 +334,23 @@ def test_storages_of_every_type_have_their_numbers(tmp_path, kind):
     found = read(tmp_path, zipped(tree(a=body), {"0": x}))["a"]
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, x)
+
+
+@LAYOUTS
+def test_older_tensors_and_storages_that_are_no_views_are_read_and_other_values_are_left_out(tmp_path, layout):
+    """A storage may be described in five words or in six."""
+    older = tensor().replace(NAMES["tensor"], b"ctorch._utils\n_rebuild_tensor\n")
+    body = tree(a=older, n=b"N", b=tensor(view=b""), k=b"K\x07", t=b")", l=b"]")
+    found = read(tmp_path, layout(body, {"0": SIX}))
+    assert list(found) == ["a", "b"]
+    for x in found.values():
+        np.testing.assert_array_equal(x, SIX.reshape(2, 3))
+
+
+def test_storages_of_the_old_layout_follow_one_another_whatever_their_widths(tmp_path):
+    half = tensor("h", 3, 0, (3,), (1,)).replace(NAMES["Float"], b"ctorch\nHalfStorage\n")
+    body = tree(a=half, b=tensor("l", 2, 0, (2,), (1,), "Long"), c=tensor("f", 1, 0, (1,), (1,)))
+    values = {"h": np.float16([1, 2, 3]), "l": np.array([2**62, -1]), "f": np.float32([0.5])}
+    found = read(tmp_path, legacy(body, values))
+    for got, want in zip(found.values(), values.values(), strict=True):
+        np.testing.assert_array_equal(got, want, strict=True)

@@ -130,6 +130,11 @@ def test_an_encrypted_member_is_refused(flag):
         members(bytes(raw))
 
 
+def test_a_member_that_is_compressed_in_another_way_is_refused():
+    with pytest.raises(FormatError, match="member 'a' is encrypted or compressed by an unknown method. Use deflate"):
+        members(archive({"a": bytes(99)}, zipfile.ZIP_BZIP2))
+
+
 def test_a_table_of_many_members_is_refused_before_it_is_made():
     raw = archive({f"{i:05d}": b"" for i in range(100)})
     with pytest.raises(FormatError, match="its table of members would take"):
@@ -202,3 +207,12 @@ def test_sizes_of_64_bits_behind_too_many_fields_are_refused(monkeypatch):
             continue
         with pytest.raises(FormatError, match="after 64 extra fields"):
             zip_archive.field_of_64_bits(fields, "a")
+
+
+@pytest.mark.parametrize("at", [4, 6])
+def test_an_archive_of_several_disks_is_refused(at):
+    """Numbers of the disk, and of that on which the table begins."""
+    raw = bytearray(archive(BODIES))
+    raw[raw.rfind(b"PK\x05\x06") + at] = 1
+    with pytest.raises(FormatError, match="its end record at byte .* is damaged"):
+        members(bytes(raw))

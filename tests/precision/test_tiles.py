@@ -1,5 +1,6 @@
 """Tile registers by default: which graphs compute on them, the trial's answer, and saving without them."""
 
+import os
 import pickle
 import re
 from types import SimpleNamespace
@@ -34,8 +35,8 @@ def product():
     return x, cg.relu(x @ cg.Const(WEIGHTS, name="w"))
 
 
-def bytes_graph():
-    return cg.astype(cg.Var((4,), "uint8", "x"), "float32") * 2
+def bytes_graph(dtype="uint8"):
+    return cg.astype(cg.Var((4,), dtype, "x"), "float32") * 2
 
 
 def uses_tiles(function):
@@ -84,8 +85,9 @@ def test_without_permission_there_is_no_trial(state, trials, monkeypatch):
     assert not compute() and not trials
 
 
-def test_without_a_cache_each_process_has_a_trial(trials, monkeypatch):
-    monkeypatch.setattr(tiles, "cache_folder", lambda: None)
+@pytest.mark.parametrize("lacking", ["cache_folder", "host_key"])
+def test_without_a_cache_or_a_name_of_the_processor_each_process_has_a_trial(trials, monkeypatch, lacking):
+    monkeypatch.setattr(tiles, lacking, lambda: None)
     trials.append(True)
     assert compute() and compute() and trials[1:] == ["run", "run"]
 
@@ -94,6 +96,22 @@ def test_other_kernels_and_processors_have_other_trials(monkeypatch):
     names = {trial_name("one"), trial_name("two")}
     monkeypatch.setattr(tiles, "emitter_hash", lambda family: f"changed {family}")
     assert len({*names, trial_name("one")}) == 3
+
+
+@pytest.mark.parametrize("family", ["tile_products", "tile_conv", "tile_attention"])
+def test_each_family_of_kernels_has_a_part_in_the_name(family, monkeypatch):
+    before, emitter_hash = trial_name("one"), tiles.emitter_hash
+    monkeypatch.setattr(tiles, "emitter_hash", lambda x: "changed" if x == family else emitter_hash(x))
+    assert trial_name("one") != before
+
+
+def test_a_trial_runs_its_module_and_prints_nothing(monkeypatch):
+    calls = []
+    monkeypatch.setattr(child_processes, "run_module", lambda *given: calls.append(given) or 0)
+    assert tiles.run_trial()
+    ((module, arguments, output, errors, seconds),) = calls
+    assert (module, arguments, seconds) == ("cgraph.precision.tile_trial", [], tiles.SECONDS)
+    assert output.name == errors.name == os.devnull and output.closed
 
 
 def test_a_process_that_cannot_start_is_a_failed_trial(monkeypatch):
@@ -107,7 +125,9 @@ def test_a_process_that_cannot_start_is_a_failed_trial(monkeypatch):
         assert tiles.run_trial() == answer
 
 
-@pytest.mark.parametrize(("graph", "options"), [(product()[1], BF16), (bytes_graph(), FLOAT32)])
+@pytest.mark.parametrize(
+    ("graph", "options"), [(product()[1], BF16), (bytes_graph(), FLOAT32), (bytes_graph("int8"), FLOAT32)]
+)
 def test_the_default_engine_takes_tiles_where_a_graph_gains(graph, options, on_tiles):
     runs, savable = engines_of(CpuEngine(threads=2, poison=True), (graph,), options)
     assert runs == CpuEngine(threads=2, poison=True, tiles=True)

@@ -166,3 +166,12 @@ def test_a_network_is_float_and_its_vars_have_values():
 def test_a_chain_of_scales_ends_at_its_root():
     a, b, c = (cg.Var((), name=name) for name in "abc")
     assert root(a, {a: b, b: c, c: c}) is c and root(c, {c: c}) is c
+
+
+def test_a_constant_becomes_bytes_where_it_is_joined_with_others_and_stays_float_in_a_product():
+    net = Net()
+    part, factor = net.normal(1, 3, 8, 8), net.normal(1, 8, 8, 8)
+    found = network(lambda net: net.conv(cg.concat([part, cg.tanh(net.conv(X, 8) * factor)], 1), 4))
+    (joined,) = [x for x in found.bytes if x.op.name == "concat"]
+    constants = [x for x in found.bytes if not x.operands and x is not X]
+    assert constants == [joined.operands[0]] and found.bytes[constants[0]] is joined

@@ -14,10 +14,10 @@ from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepare
 from cgraph.quantiser.observe import limits, ranges_of
-from cgraph.quantiser.quantise import Choices, answers_of, tune
+from cgraph.quantiser.quantise import Choices, answers_of, deprecated_labels, sizes_of_weights, tune
 from cgraph.quantiser.ranges import weights_of
 from cgraph.quantiser.report import Answers, Likeness
-from cgraph.quantiser.simulate import Simulation, mean_of_channels
+from cgraph.quantiser.simulate import Simulation, averages, mean_of_channels
 from cgraph.running.samples import sample_runs
 from cgraph.system.progress import silent
 from tests.quantiser.nets import SHAPE, Net, every_group, pictures
@@ -133,8 +133,10 @@ def test_layers_that_cost_much_stay_float_until_answers_agree():
 
 def test_skipped_layers_keep_their_floats():
     x, y = every_group()
-    names = [layer.name for layer in network_of(prepare((y,), (x,))).layers]
+    layers = network_of(prepare((y,), (x,))).layers
+    names = [layer.name for layer in layers]
     found = quantise(y, x, pictures(2), skip=tuple(names[1:3]), correct=False)
+    assert found.report.weights == sizes_of_weights(layers, [layers[0], *layers[3:]])
     assert sum(node.op.name == "conv2d" for node in post_order(compute_integers(found.outputs))) == 2
     assert found.report.skipped == tuple(names[1:3]) and found.report.layers == len(names) - 2
 
@@ -194,6 +196,7 @@ REFUSED = {
     "method is 'best'": lambda x, y: quantise(y, x, pictures(), method="best"),
     "images is int16. Use": lambda x, y: quantise(y, x, pictures(), images="int16"),
     "agreement is 2. Pass a share": lambda x, y: quantise(y, x, pictures(), agreement=2),
+    "agreement is -0.01. Pass a share": lambda x, y: quantise(y, x, pictures(), agreement=-0.01),
     "has no layer 'a'": lambda x, y: quantise(y, x, pictures(), skip=("a",)),
     "quantised already": lambda x, y: quantise(quantise(y, x, pictures(1), correct=False).outputs, x, pictures()),
     "no convolution": lambda x, y: quantise(cg.sin(x), x, pictures()),
@@ -215,7 +218,8 @@ def test_a_var_without_a_value_is_named():
         quantise(x @ w, x, [np.ones((2, 4), "float32")])
 
 
-def test_a_correction_of_biases_does_not_depend_on_those_before():
+def simulation_of_two_layers():
+    """A simulation of two convolutions, and its samples."""
     net, x = Net(), cg.Var(SHAPE, name="image")
     y = net.conv(cg.relu(net.conv(x, 16)), 8)
     samples = sample_runs(pictures(2), (x,), "quantising")
@@ -223,8 +227,12 @@ def test_a_correction_of_biases_does_not_depend_on_those_before():
     ranges = ranges_of(network, (x,), samples, "minmax", silent)
     quanta = {node: form.quantum(ranges[root]) for node, root in network.bytes.items()}
     weights = {layer: weights_of(layer, quanta[layer.x]) for layer in network.layers}
-    simulation = Simulation(network, (x,), quanta, form, weights)
-    rounds = []
+    return Simulation(network, (x,), quanta, form, weights), samples
+
+
+def test_a_correction_of_biases_does_not_depend_on_those_before():
+    simulation, samples = simulation_of_two_layers()
+    network, rounds = simulation.network, []
     for layers in (network.layers, network.layers[1:], network.layers):
         simulation.correct(layers, samples, silent)
         rounds.append([simulation.biases[layer] for layer in network.layers])
@@ -353,3 +361,48 @@ def test_a_network_of_which_no_layer_is_left_is_refused():
     names = tuple(layer.name for layer in network_of(prepare((y,), (x,))).layers)
     with pytest.raises(GraphError, match="no convolution of images and no product .* or fewer names in skip="):
         quantise(y, x, pictures(1), skip=names)
+
+
+def test_two_inputs_and_two_outputs_keep_their_order():
+    net, a, b = Net(), cg.Var((3, 4), name="a"), cg.Var((3, 6), name="b")
+    outputs = [net.linear(cg.relu(net.linear(b, 5)), 2), net.linear(a, 3)]
+    samples = [(net.normal(3, 4), net.normal(3, 6)) for _ in range(4)]
+    found = quantise(outputs, [a, b], samples, correct=False)
+    assert found.inputs == (a, b) and found.report.layers == 3
+    got, want = found.compile()(*samples[1]), cg.compile(outputs, [a, b])(*samples[1])
+    for x, y in zip(got, want, strict=True):
+        assert x.shape == y.shape and power_ratio(x, y) > 20
+
+
+@pytest.mark.parametrize("chosen", [(), (0,), (1,), (0, 1)])
+def test_a_simulation_quantises_the_chosen_layers_and_what_they_read_alone(chosen):
+    simulation, samples = simulation_of_two_layers()
+    layers = simulation.network.layers
+    simulation.correct(layers, samples, silent)
+    simulation.choose([layers[i] for i in chosen])
+    for i, x in enumerate(layers):
+        weights = simulation.integers[x].floats if i in chosen else x.weights
+        bias = simulation.biases[x] if i in chosen else x.bias
+        assert not np.array_equal(simulation.biases[x], x.bias)
+        np.testing.assert_array_equal(simulation.weights[x].value, weights)
+        np.testing.assert_array_equal(simulation.bias_vars[x].value, bias)
+    read = simulation.network.without(x.name for i, x in enumerate(layers) if i not in chosen).bytes
+    assert [bool(flag.value) for flag in simulation.flags.values()] == [node in read for node in simulation.flags]
+    if not chosen:
+        (got,) = simulation.function(simulation.outputs, True)(*samples[0])
+        want = cg.compile(simulation.network.outputs, simulation.inputs)(*samples[0])[0]
+        assert_near(got, want, "float32 small networks")
+
+
+def test_averages_are_of_all_samples_for_each_output_and_in_double_precision():
+    samples = [(np.float32([2**24, 1]), np.float32([3])), (np.float32([1, 2]), np.float32([4]))]
+    found = averages(lambda x, y: [x, x * y], samples)
+    assert [x.tolist() for x in found] == [[(2**24 + 1) / 2, 1.5], [(3 * 2**24 + 4) / 2, 5.5]]
+    assert {x.dtype.name for x in found} == {"float64"}
+
+
+def test_labels_may_have_the_name_that_they_had():
+    options = {"wanted": [1, 2], "images": "int8"}
+    with pytest.warns(DeprecationWarning, match="Use labels="):
+        assert deprecated_labels(options, None) == [1, 2]
+    assert options == {"images": "int8"} and deprecated_labels(options, [3]) == [3]

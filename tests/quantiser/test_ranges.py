@@ -134,3 +134,8 @@ def test_scales_and_units_of_weights_are_normal_numbers_and_biases_finite(size, 
         numbers = held.bias(layer.bias)
     assert (held.unit >= np.finfo("f4").tiny).all() and np.isfinite(held.scale).all()
     assert numbers.tolist() == [-numbers[1], numbers[1]] and np.isfinite(held.floats).all()
+
+
+@pytest.mark.parametrize(("ends", "want"), [(4, (1.0, 4.0)), (6, (0.0, 5.0))])
+def test_a_percentile_leaves_five_of_a_million_out_on_each_side_unless_told_otherwise(ends, want):
+    assert percentile(np.array([ends, 2, 10**6 - 4 - 2 * ends, 2, ends]), 0.0, 5.0) == want

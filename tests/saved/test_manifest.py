@@ -103,6 +103,8 @@ def test_what_does_not_fit_is_named_first_the_version_then_the_system_then_the_p
     )
     assert "holds code for other, which" in misfit(fits | {"targets": {"other": {}}}, frozenset())
     assert "holds code for nothing" in misfit(fits | {"targets": {}}, frozenset())
+    others = {"targets": {"one": {}, "other": {}}}
+    assert misfit(fits | others, features) == "it holds code for one, other, which this processor does not run"
 
 
 def test_the_widest_target_whose_features_are_all_there_is_taken():

@@ -1,16 +1,22 @@
 """Code read from arrays: rows, jumps and relocations that do not fit are refused, each by itself."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from cgraph.engine.cpu.code import Symbol
+from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.errors import FormatError
-from cgraph.kernels.control import BEGIN, REPEAT, SKIP
-from cgraph.kernels.kernel import Jump, Kernel
+from cgraph.ir.spec import Spec
+from cgraph.kernels.control import BEGIN, BETWEEN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, SKIP
+from cgraph.kernels.kernel import ARENA, Jump, Kernel
+from cgraph.memory.tables import Lists, Tables
+from cgraph.saved.entry import add_tables
 from cgraph.saved.layout import JUMP, KINDS
-from cgraph.saved.manifest import FileArrays
+from cgraph.saved.manifest import FileArrays, SavedOutput, SavedVar
 from cgraph.saved.pieces import Pieces
-from cgraph.saved.program import as_tuple, check_rows, kernel_of, relocations_of, tables_of
+from cgraph.saved.program import as_tuple, check_jumps, check_rows, kernel_of, relocations_of, tables_of, views_of
 
 COUNTS = dict(zip(KINDS, (1, 1, 1, 1, 2, 1, 3)))
 SYMBOLS = [[4, 0, 1], [4, 1, 2], [5, 0, 0], [6, 2, 1]]  # two variables, a target and a constant
@@ -27,7 +33,8 @@ def arrays(**named: object) -> FileArrays:
 
 def test_kernels_have_family_and_nested_params_and_jumps_a_number():
     assert kernel_of("add", [1, ["f4", [2]], "x"]) == Kernel("add", (1, ("f4", (2,)), "x"))
-    assert [kernel_of(JUMP, [x]) for x in (BEGIN, REPEAT, SKIP)] == [Jump(BEGIN), Jump(REPEAT), Jump(SKIP)]
+    jumps = (BEGIN, REPEAT, SKIP, BETWEEN)
+    assert [kernel_of(JUMP, [x]) for x in jumps] == [Jump(x) for x in jumps]
     assert as_tuple([]) == ()
     for family, params in ((JUMP, [99]), (JUMP, []), (1, []), ("add", {}), (JUMP, [BEGIN, BEGIN])):
         with pytest.raises(FormatError, match="malformed"):
@@ -93,3 +100,103 @@ def test_tables_of_incremental_runs_are_read_by_name():
 def test_tables_that_do_not_fit_one_another_are_refused(name, value):
     with pytest.raises(FormatError, match="malformed"):
         tables_of(arrays(**AGAIN | {name: value}))
+
+
+def test_tables_that_were_written_are_read_with_every_number_in_its_place():
+    tables = Tables(
+        np.array([[0, 1], [1, 2], [0, 2]]), Lists.of([[], [0]]), Lists.of([[], [1], []]), np.array([2, -1]),
+        np.array([1]), np.array([[1], [3]], np.uint8),
+    )  # fmt: skip
+    pieces = Pieces()
+    add_tables(tables, pieces)
+    again = tables_of(FileArrays(np.frombuffer(b"".join(map(bytes, pieces.parts)), np.uint8), pieces.index))
+    for name in ("segments", "workspace", "lasting", "depends", "reads", "parts"):
+        assert getattr(again, name).tolist() == getattr(tables, name).tolist(), name
+
+
+def jumping(number: int, words: int, row: int = 2, far: int = 1, moves: int = 0, offsets: tuple[int, ...] = ()) -> Code:
+    """Two steps of three rows, one of which jumps: so far, with so many words as arguments."""
+    table, args = np.zeros((6, 4), np.int64), np.zeros(words, np.int64)
+    table[:, 3], table[row], table[row + 1 :, 1] = 1, [1, 0, 0, far], words
+    args[MOVES : MOVES + 1] = moves
+    own = Relocation(Symbol("args"), np.zeros(len(offsets), np.int64), np.array(offsets, np.int64))
+    kernels, steps = (Kernel("add"), Jump(number)), (np.array([0, 3, 6]), 0, ("",), np.zeros(6, np.int64))
+    return Code(kernels, table, args, (own,), (), (), (), (), {}, 0, *steps)
+
+
+@pytest.mark.parametrize("row", [2, 5])
+@pytest.mark.parametrize(("number", "least"), [(BEGIN, 1), (SKIP, 2), (BETWEEN, 3), (REPEAT, FIRST_MOVE)])
+def test_a_jump_has_its_words_in_any_row(number, least, row):
+    check_jumps(jumping(number, least, row))
+    with pytest.raises(FormatError, match="malformed: loops"):
+        check_jumps(jumping(number, least - 1, row))
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+def test_a_loop_has_the_words_of_each_address_that_moves(moves):
+    words = FIRST_MOVE + MOVE_WORDS * moves
+    check_jumps(jumping(REPEAT, words, moves=moves))
+    for other in (words - 1, words + 1):
+        with pytest.raises(FormatError, match="malformed: loops"):
+            check_jumps(jumping(REPEAT, other, moves=moves))
+
+
+@pytest.mark.parametrize(("number", "row", "farthest"), [(SKIP, 2, 1), (SKIP, 3, 3), (REPEAT, 2, 3), (REPEAT, 3, 1)])
+def test_a_jump_stays_in_its_step(number, row, farthest):
+    """Forward up to the end of the step, back to its first row."""
+    check_jumps(jumping(number, FIRST_MOVE, row, farthest))
+    with pytest.raises(FormatError, match="malformed: jumps"):
+        check_jumps(jumping(number, FIRST_MOVE, row, farthest + 1))
+
+
+def test_words_of_a_loop_lie_among_the_arguments():
+    check_jumps(jumping(SKIP, 2, offsets=(0, 15)))
+    for wrong in (-1, 16):
+        with pytest.raises(FormatError, match="malformed: loops"):
+            check_jumps(jumping(SKIP, 2, offsets=(0, wrong)))
+
+
+FLOAT = np.dtype("float32")
+VARS = tuple(SavedVar(name, Spec(shape, FLOAT), "") for name, shape in (("x", (2, 3)), ("y", (4, 3))))
+CONSTANTS = np.zeros(48, np.uint8)
+
+
+def located(*entries: Any, outputs: int = 1) -> list:
+    """The views of outputs ``float32[2, 3]``, beside an arena of 100 bytes."""
+    manifest = SimpleNamespace(outputs=[SavedOutput(Spec((2, 3), FLOAT))] * outputs, variables=VARS)
+    return views_of(SimpleNamespace(manifest=manifest, entry={"views": [*entries]}, constants=CONSTANTS), 100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "last", "base"),
+    [
+        ("arena", 0, 76, ARENA),
+        ("constant", 0, 24, CONSTANTS),
+        ("variable", 0, 0, VARS[0]),
+        ("variable", 1, 24, VARS[1]),
+    ],
+)
+def test_an_output_lies_inside_its_memory_to_the_last_byte(kind, number, last, base):
+    (view,) = located([kind, number, last, [12, 4]])
+    assert view.at.base is base and view.at.offset == last
+    assert (view.shape, view.strides, view.dtype) == ((2, 3), (12, 4), "f4")
+    with pytest.raises(FormatError, match="outside of its memory"):
+        located([kind, number, last + 4, [12, 4]])
+
+
+@pytest.mark.parametrize("entry", [
+    ["arena", 1, 0, [12, 4]], ["constant", 1, 0, [12, 4]], ["variable", 2, 0, [12, 4]], ["variable", -1, 0, [12, 4]],
+    ["other", 0, 0, [12, 4]], [["arena"], 0, 0, [12, 4]], ["arena", 0, 0.0, [12, 4]], ["arena", 0, 0, [4]],
+    ["arena", 0, 0],
+], ids=str)  # fmt: skip
+def test_an_output_anywhere_else_is_refused(entry):
+    with pytest.raises(FormatError, match="malformed"):
+        located(entry)
+
+
+def test_each_output_has_one_place():
+    places = ["arena", 0, 0, [12, 4]], ["variable", 1, 24, [12, 4]]
+    assert [view.at.offset for view in located(*places, outputs=2)] == [0, 24]
+    for outputs in (1, 3):
+        with pytest.raises(FormatError, match="malformed: views"):
+            located(*places, outputs=outputs)

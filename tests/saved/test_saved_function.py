@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import InputError
+from cgraph.errors import FormatError, InputError
+from cgraph.kernels.code_image import UnknownCode
+from cgraph.record import replace
+from cgraph.saved import function
 from cgraph.saved.function import SavedFunction
 from cgraph.saved.layout import STATE
 from tests.support.saved import running_sum
@@ -38,6 +41,11 @@ def test_threads_and_memory_do_not_change_bits(saved, in_memory):
         assert got.program.threads == threads and got(ONES).tobytes() == want.tobytes()
 
 
+def test_a_function_runs_on_all_cores_unless_told_otherwise(saved, monkeypatch):
+    monkeypatch.setattr("cgraph.saved.function.cores", lambda: 5)
+    assert [cg.load(saved, **more).program.threads for more in ({}, {"threads": 0}, {"threads": 2})] == [5, 5, 2]
+
+
 def test_two_loaded_functions_share_cells_of_a_name_until_a_spec_differs(saved, tmp_path):
     f, other = cg.load(saved), cg.load(saved)
     f.share_cells(other)
@@ -50,3 +58,45 @@ def test_two_loaded_functions_share_cells_of_a_name_until_a_spec_differs(saved, 
     with pytest.raises(InputError, match=r"w float32\[3\] cannot share a cell with float32\[2\]"):
         f.share_cells(different)
     assert [x.cell for x in f.state.values()] == before
+
+
+@pytest.mark.parametrize("count", [7, 8, 9])
+def test_functions_of_any_number_of_vars_are_loaded(tmp_path, count):
+    """A bit for each Var and one more, in bytes."""
+    xs = [cg.Var((2,), name=f"x{i}") for i in range(count)]
+    cg.compile(cg.cumsum(cg.stack(xs), 0)[-1], xs).save(tmp_path / "saved")
+    numbers = [np.float32([i, 2 * i]) for i in range(count)]
+    np.testing.assert_array_equal(cg.load(tmp_path / "saved")(*numbers), sum(numbers))
+
+
+CHANGES = {
+    "Vars": lambda t: replace(t, depends=np.zeros((len(t.depends), t.depends.shape[1] + 1), np.uint8)),
+    "steps": lambda t: replace(t, workspace=t.workspace[:-1]),
+}
+
+
+@pytest.mark.parametrize("of", CHANGES)
+def test_tables_of_another_number_of_vars_or_steps_are_refused(saved, monkeypatch, of):
+    tables_of = function.tables_of
+    monkeypatch.setattr(function, "tables_of", lambda arrays: CHANGES[of](tables_of(arrays)))
+    with pytest.raises(FormatError, match="malformed: what depends on what"):
+        cg.load(saved)
+
+
+def test_an_interpreter_has_all_of_its_functions_and_code_that_cannot_be_placed_is_refused(saved, monkeypatch):
+    parts, memory = cg.load(saved).parts, np.zeros(1, np.uint8)
+    numbers = list(range(len(function.WORDS)))
+    monkeypatch.setattr(function, "place_code", lambda parts, name: (memory, numbers))
+    natives, place = function.native_of(parts)
+    assert list(natives.values()) == numbers and place is memory
+    numbers.pop()
+    with pytest.raises(FormatError, match="malformed: the interpreter"):
+        function.native_of(parts)
+    monkeypatch.undo()
+
+    def fail(image):
+        raise UnknownCode("an address that nobody knows")
+
+    monkeypatch.setattr(function, "place_image", fail)
+    with pytest.raises(FormatError, match="^an address that nobody knows$"):
+        function.place_code(parts, "kernels")

@@ -10,7 +10,7 @@ import cgraph as cg
 from cgraph.errors import FormatError, GraphError
 from cgraph.saved import read
 from cgraph.saved.layout import MANIFEST, with_sum
-from cgraph.saved.read import graph_of, not_saved, unpickle
+from cgraph.saved.read import compile_graph, graph_of, not_saved, unpickle
 from cgraph.saved.write import bytes_of, save
 
 ONES = np.ones(3, "f4")
@@ -87,3 +87,18 @@ def test_the_graph_is_summed_unless_its_format_had_no_sum(saved, tmp_path):
 def test_what_is_no_path_is_refused(path):
     with pytest.raises(cg.ArgumentError, match=rf"load takes the path of a file or folder, not {type(path).__name__}"):
         cg.load(path)
+
+
+@pytest.mark.parametrize(
+    ("entries", "single", "names"),
+    [
+        ({"single": True, "names": ["a", "b"]}, True, ["a", "b"]), ({"single": False, "names": []}, False, []),
+        ({"single": 1, "names": ["a", 1]}, False, ()), ({"names": "ab"}, False, ()), ({}, False, ()),
+    ],
+)  # fmt: skip
+def test_a_graph_is_compiled_with_the_names_and_threads_that_are_valid(monkeypatch, entries, single, names):
+    """The manifest may be one of another version, of which nothing is checked."""
+    calls = []
+    monkeypatch.setattr(read.slots, "compile_onnx", lambda *given: calls.append(given))
+    compile_graph(memoryview(b"graph"), entries, 3)
+    assert calls == [(b"graph", single, 3, names)]

@@ -119,6 +119,14 @@ def test_functions_are_saved_together_only_with_the_same_vars_in_the_same_roles(
     assert facts_of(updating[0]) != facts_of(updating[1])
 
 
+def test_functions_of_other_vars_are_not_saved_together(tmp_path):
+    x, v = cg.Var((2,), name="x"), cg.Var((2,), name="v")
+    functions = [cg.compile(x + 1, [x]), cg.compile(v + 1, [v])]
+    with pytest.raises(FormatError, match="have the same Vars and outputs. Compile one graph for each target"):
+        save(functions, tmp_path / "saved")
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_are_as_many_as_outputs_and_stay_when_a_function_is_saved_again(tmp_path):
     x = cg.Var((2,), name="x")
     function = cg.compile([x + 1, x * 2], [x])
@@ -163,7 +171,10 @@ def test_an_exception_at_any_event_while_files_are_written_leaves_nothing(tmp_pa
         save_with_an_exception_at(function, at, tmp_path / "parent")
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "model.NPZ", "weights.safetensors"])
+@pytest.mark.parametrize(
+    "name",
+    ["m.h5", "m.keras", "m.npz", "m.onnx", "m.pt", "m.pth", "m.safetensors", "m.tflite", "model.NPZ", "model.v2.onnx"],
+)
 def test_the_name_of_a_file_is_no_folder(tmp_path, name):
     with pytest.raises(FormatError, match="is the name of a file, and save writes a folder"):
         cg.compile(cg.Var((2,)) + 1).save(tmp_path / name)

@@ -143,6 +143,26 @@ def test_texts(tmp_path):
         assert counts.tolist() == [[1, 1], [0, 2], [0, 0]] and words.tolist() == ["a x b fox", "fox fox", ""]
 
 
+def model_of_two_inputs():
+    """Two inputs of strings, of which the second alone is in lower case when a run reads it."""
+    words, row = cg.Var((3,), "int64", "words"), cg.Var((3,), "int64", "texts")
+    text = TextInput((3,), False, (TextFeature(np.arange(3), "LOWER"),))
+    strings = StringCodes({"fox": 0, "dog": 1}, frozenset([words, row]), frozenset([0, 1]), {row: text})
+    return Model((words, row), (words + 0, row[::-1] + 0), ("words", "texts"), strings=strings)
+
+
+def test_the_texts_of_an_input_are_not_those_of_the_other(tmp_path):
+    for copy in copies(model_of_two_inputs().compile(), tmp_path):
+        words, texts = copy(["Dog", "fox", "new"], ["A", "FOX", "Dog"])
+        assert words.tolist() == ["Dog", "fox", "new"] and texts.tolist() == ["dog", "fox", "a"]
+
+
+def test_strings_of_a_file_from_before_there_were_texts_are_read(tmp_path):
+    older = {"words": ["no", "yes"], "inputs": [0], "outputs": [0]}
+    back, is_yes = load_changed(model_of_strings(), tmp_path / "f", ("strings", older))(["yes", "new", "no"])
+    assert back.tolist() == ["no", "new", "yes"] and is_yes.tolist() == [True, False, False]
+
+
 FIRST = ("strings", "texts", 0)
 FEATURE = (*FIRST, "features", 0)
 

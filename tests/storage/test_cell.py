@@ -226,3 +226,40 @@ def test_what_is_rounded_and_what_is_refused_does_not_depend_on_the_users_settin
             for give in (y.assign, function):
                 with pytest.raises(InputError, match=rf"got {wide} with numbers beyond 3.403e\+38"):
                     give(np.where(numbers == 0.1, beyond, numbers))
+
+
+class Lent:
+    """An array of another library, which says on which device it lies."""
+
+    def __init__(self, array: np.ndarray, device: int) -> None:
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.device, 0
+
+
+def test_arrays_of_others_are_read_in_place_in_the_hosts_memory_alone():
+    """DLPack's numbers: 1 the host, 3 pinned memory of the host; the others are devices."""
+    x = np.float32([1, 2])
+    for device in (1, 3):
+        got = fitting_array(Lent(x, device), F4, "x")
+        assert np.shares_memory(got, x) and got.tolist() == [1, 2]
+    for device in (0, 2, 4, 10, 13):
+        with pytest.raises(
+            InputError, match=rf"memory of the DLPack device \({device}, 0\). Copy it to the host first"
+        ):
+            fitting_array(Lent(x, device), F4, "x")
+
+
+def test_first_contents_of_a_device_are_there_once_its_run_is_done():
+    """Until then the run may still write, so it is awaited before the word is read."""
+    value, done, awaited = CellValue(np.float32([1, 2])), np.zeros(1, "int64"), []
+    value.await_device(done)
+    assert not value.is_there and not awaited
+    value.newer = SimpleNamespace(fetched=lambda: np.float32([7, 8]), settle=lambda: awaited.append(int(done[0])))
+    assert not value.is_there and awaited == [0]
+    done[0] = 1
+    assert value.is_there and awaited == [0, 1] and value.array.tolist() == [7, 8]

@@ -170,3 +170,36 @@ def test_options_are_copied_without_the_files_that_this_process_reads(tmp_path):
     arrays_on_disk(weights, ARRAYS)
     copy = pickle.loads(pickle.dumps(weights))
     assert copy == weights and copy.files is not weights.files
+
+
+def test_another_ring_leaves_the_other_options_and_the_files():
+    weights = StreamedWeights("w", "1MiB", "2KiB", print, True)
+    other = weights.with_ring(5)
+    assert (other.ring_nbytes, weights.ring_nbytes, other.files) == (5, 1 << 20, weights.files)
+    assert (other.path, other.slice_nbytes, other.progress, other.verify) == ("w", 2048, print, True)
+
+
+@pytest.mark.parametrize("portion", [7, 40, 1000, 40_000, 40_001])
+def test_arrays_are_checked_to_their_last_byte_in_portions_of_any_size(tmp_path, monkeypatch, portion):
+    monkeypatch.setattr("cgraph.storage.weight_file.PORTION", portion)
+    path = tmp_path / "w"
+    arrays_on_disk(StreamedWeights(str(path)), [ARRAYS[0], ARRAYS[2]])
+    check_weights(path)
+    raw = bytearray(path.read_bytes())
+    raw[3 * PAGE + 39_999] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(WeightsError, match="array 1, 40000 bytes at 12288, is damaged"):
+        check_weights(path)
+
+
+@pytest.mark.parametrize(("at", "number"), [(2 * PAGE, 1), (3 * PAGE, 3)])
+def test_an_array_behind_empty_ones_has_its_number_in_the_list(tmp_path, at, number):
+    """An empty array begins where the next one does."""
+    path = tmp_path / "w"
+    arrays_on_disk(StreamedWeights(str(path)), [ARRAYS[1], ARRAYS[0], ARRAYS[1], ARRAYS[2]])
+    check_weights(path)
+    raw = bytearray(path.read_bytes())
+    raw[at] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(WeightsError, match=f"array {number}, .* bytes at {at}, is damaged"):
+        check_weights(path)

@@ -168,7 +168,7 @@ def run(source: TfliteSource, places: np.ndarray, values: Values) -> None:
                 results_of_node = build_node(source, table, name, results, values, evaluator)
         except EXPECTED as error:
             kind = PositionError if isinstance(error, PositionError) else FormatError
-            raise kind(f"in {name} {number}: {error or type(error).__name__}") from error
+            raise kind(f"in {name} {number}: {str(error) or type(error).__name__}") from error
         for i, value in zip(results, results_of_node):
             values[i] = value
 
