@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls, rms_norm_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -153,7 +154,8 @@ def run_short(target, scales, x, scale, shift):
 
 
 def views(*shapes, dtype="f4"):
-    return [None if shape is None else view_of(np.zeros(shape, dtype)) for shape in shapes]
+    arrays = [None if shape is None else np.zeros(shape, dtype) for shape in shapes]
+    return [None if x is None else contiguous(Pointer(x), x.shape, dtype) for x in arrays]
 
 
 def layer(*shapes, axes=1):

@@ -47,6 +47,7 @@ def test_a_value_of_which_a_view_is_returned_stays_and_one_that_nobody_reads_end
     assert (nothing.steps, nothing.values, list(nothing.views)) == ((), (), [A])
 
 
+TALL = cg.cumsum(cg.Var((12, 6), name="tall"), 0)
 OVERWRITES = {
     "both": (ONE + TWO, {0, 1}),
     "not a Var": (A + TWO, {0}),
@@ -55,6 +56,8 @@ OVERWRITES = {
     "not in another order": (ONE + TWO.T, {0}),
     "nor where that comes first": (ONE.T + TWO, {1}),
     "not from behind its first byte": (ONE[::-1] + TWO, {1}),
+    "not the first rows of a larger value": (TALL[:6] + TWO, {1}),
+    "nor its last rows": (TALL[6:] + TWO, {1}),
     "one twice": (ONE + ONE, {0}),
     "not one that is read in two orders": (ONE + ONE.T, set()),
     "not another number of bytes": (ONE.astype("float64"), set()),
