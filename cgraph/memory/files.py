@@ -98,13 +98,16 @@ def _most_rows(path: str | Path) -> int:
 
 
 class _Lines:
-    """The lines of a file. Changes: `letters` grows with each line; the reader of a whole row resets it to 0."""
+    """The lines of a file. Changes: `number` counts them, and `letters` grows with each until the reader of a whole row
+    resets it to 0.
+    """
 
     def __init__(self, file: TextIO) -> None:
-        self.file, self.letters = file, 0
+        self.file, self.number, self.letters = file, 0, 0
 
     def __iter__(self) -> Iterator[str]:
         while line := self.file.readline(LONGEST_ROW + 1):
+            self.number += 1
             self.letters += len(line)
             if self.letters > LONGEST_ROW:
                 raise csv.Error(f"a row has more than {LONGEST_ROW:,} letters")
@@ -120,13 +123,13 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             for cells in reader:
                 lines.letters = 0
                 if cells:
-                    yield reader.line_num, [cell.strip() for cell in cells]
+                    yield lines.number, [cell.strip() for cell in cells]
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise FormatError(f"{path}: not a text file: {error.reason} at byte {error.start}. Save it as UTF-8") from error
     except csv.Error as error:
-        raise FormatError(f"{path}:{reader.line_num}: {error}") from error
+        raise FormatError(f"{path}:{lines.number}: {error}") from error
 
 
 def _operand(row: dict[str, str], columns: Columns, where: str) -> ProblemOperand:

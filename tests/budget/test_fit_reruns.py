@@ -1,11 +1,14 @@
 """Plans that compute forward values again: the fewest segments that fit, the least work, cheap values, same bits."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.budget import fit_reruns
 from cgraph.budget.fit_reruns import WORTH, Rematerialisation, rematerialise
+from cgraph.memory.problem import Plan
 from cgraph.rematerialise.reruns import rerun_positions
 from tests.support.schedules import planner_of, scheduled
 
@@ -92,3 +95,86 @@ def test_cheap_values_are_computed_again_only_where_that_saves_enough(monkeypatc
     assert reruns.cheap(0.0) is whole
     monkeypatch.setattr(fit_reruns, "WORTH", choice[1].nbytes / whole[1].nbytes - 1e-9)
     assert reruns.cheap(0.5) is whole
+
+
+def stand_in(steps: int, nbytes: int = 100) -> Rematerialisation:
+    """Reruns of a graph of so many steps whose plan has so many bytes; a test gives its orders and plans."""
+    reruns = object.__new__(Rematerialisation)
+    reruns.whole = SimpleNamespace(layout=SimpleNamespace(steps=range(steps))), Plan((), nbytes)
+    reruns.planner = SimpleNamespace(
+        quick=None, strategy=None, alignment=64, smallest=lambda ways: (ways[0], Plan((), 10**9))
+    )
+    return reruns
+
+
+GROWING = [2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 38]
+
+
+@pytest.mark.parametrize(
+    ("steps", "nbytes", "sizes", "tried", "order"),
+    [
+        (38, -1, {n: 100 - n for n in GROWING}, GROWING, 38),
+        (37, -1, {n: 100 - n for n in GROWING}, GROWING[:-1], 29),
+        (38, -1, {}, GROWING[:4], None),
+        (38, 95, {n: 100 - n for n in GROWING}, GROWING[:4], 5),
+        (38, 100, {n: 100 - n for n in GROWING}, [], None),
+        (38, -1, {2: 99, 6: 90}, GROWING[:9], 6),
+        (1, -1, {}, [], None),
+    ],
+    ids=[
+        "always smaller",
+        "no more than steps",
+        "never smaller",
+        "it fits",
+        "the whole graph fits",
+        "again",
+        "one step",
+    ],
+)
+def test_segments_grow_by_a_third_until_a_plan_fits_or_four_in_a_row_are_no_smaller(
+    steps, nbytes, sizes, tried, order, monkeypatch
+):
+    reruns, asked = stand_in(steps), []
+    monkeypatch.setattr(fit_reruns, "in_segments", lambda layout, n: asked.append(n) or [n])
+
+    def plan(order, best, strategy):
+        size = sizes.get(order[0], 100)
+        return (order, Plan((), size)) if size < best[1].nbytes else best
+
+    reruns.plan = plan
+    best, found = reruns.segmented(nbytes)
+    assert asked == tried and found == (list(range(steps)) if order is None else [order])
+    assert best[1].nbytes == (100 if order is None else sizes[order])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "works", "limits", "is_lighter"),
+    [
+        ([1000], [5], [1000], True),
+        ([1100, 1010, 1000], [5, 5, 5], [1000, 900, 836], True),
+        ([1001] * 4, [5] * 4, [1000, 936, 872, 808], False),
+        ([1100], [5, None], [1000, 900], False),
+        ([1100], [5, 10], [1000, 900], False),
+        ([], [10], [1000], False),
+    ],
+)
+def test_a_lighter_order_is_asked_for_with_fewer_bytes_until_its_plan_fits(
+    sizes, works, limits, is_lighter, monkeypatch
+):
+    """The known order has 10 units of extra work; an order without less ends the search, and so does the fourth try."""
+    reruns, asked = stand_in(3), []
+    reruns.problem = SimpleNamespace(extra=len, cost=(1, 1, 1))
+
+    def least_work(problem, most, starts):
+        asked.append(most)
+        assert [list(start) for start in starts] == [[0] * 10, [0, 1, 2]]
+        work = works[len(asked) - 1]
+        return None if work is None else [1] * work
+
+    monkeypatch.setattr(fit_reruns, "least_work", least_work)
+    plans = iter(sizes)
+    reruns.plan = lambda order, best, strategy: ("lighter", Plan((), next(plans)))
+    best = "best", Plan((), 990)
+    found, order = reruns.lightest(1000, best, [0] * 10)
+    assert asked == limits
+    assert (found, order) == ((("lighter", Plan((), 1000)), [1] * 5) if is_lighter else (best, [0] * 10))

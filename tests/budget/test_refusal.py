@@ -1,16 +1,24 @@
 """Refusals of budgets: the peak that they name, the bytes that are missing, the way out."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from benchmarks.micro_networks import Writer
-from cgraph.budget.refusal import device_refusal, needs_text, recompute_refusal, ring_refusal, streamed_refusal
+from cgraph.budget.refusal import (
+    budget_text,
+    device_refusal,
+    needs_text,
+    recompute_refusal,
+    ring_refusal,
+    streamed_refusal,
+)
 from cgraph.errors import BudgetError
 from cgraph.formats import tflite
-from cgraph.memory.problem import Plan
+from cgraph.memory.problem import Plan, problem_of
 
 KIB = 1 << 10
 
@@ -87,3 +95,14 @@ def test_other_limits_say_what_is_needed_first():
         "auto needs 9 KiB, a limit; no plan of this graph needs less than 4 KiB"
     )
     assert needs_text(Plan((0,), 9 * KIB, ""), 0, "a limit").startswith("the plan needs 9 KiB")
+
+
+def test_the_first_of_the_broadest_steps_is_named_with_its_bytes_and_the_plan_with_its_own():
+    """In use are 100, 150, 170 and 170 bytes at steps 0, 1, 3 and 4."""
+    problem = problem_of([(100, 0, 1), (50, 1, 4), (120, 3, 3), (120, 4, 4)])
+    layout = SimpleNamespace(steps=[SimpleNamespace(name=f"n{i}", where=f"f.py:{i}") for i in range(5)])
+    for strategy in ("auto", ""):
+        assert budget_text(layout, problem, Plan((), 190, strategy), 120) == (
+            f"{strategy or 'the plan'} needs 190 B, the budget is 120 B: 70 bytes are missing; n3 at f.py:3 has 170 B "
+            "in use; the least budget of this graph is 190 bytes. Raise budget= (or recompute=) to that"
+        )

@@ -127,3 +127,28 @@ def test_this_machine_is_what_the_system_calls_it(monkeypatch):
     assert host_architecture() is architecture("arm")
     monkeypatch.setattr(module.platform, "machine", lambda: "s390x")
     assert host_architecture() is architecture("generic")
+
+
+@pytest.mark.parametrize(
+    ("lines", "processor", "name"),
+    [
+        ({"vendor_id": "AuthenticAMD"}, "Intel64 Family 6, GenuineIntel", "AuthenticAMD"),
+        ({"vendor_id": ""}, "Intel64 Family 6, Model 85, GenuineIntel", "GenuineIntel"),
+        ({}, "arm", "arm"),
+        ({"model name": "A"}, "", ""),
+    ],
+)
+def test_the_vendor_is_that_of_linux_or_the_last_word_of_the_processors_name(lines, processor, name, monkeypatch):
+    monkeypatch.setattr(module, "cpuinfo", lambda: lines)
+    monkeypatch.setattr(module.platform, "processor", lambda: processor)
+    assert module.vendor() == name
+
+
+@pytest.mark.parametrize(("name", "features"), [("x86", {"avx2", "fma"}), ("arm", {"asimd"}), ("generic", set())])
+def test_features_are_those_of_the_architectures_own_line_and_of_macos(name, features, monkeypatch):
+    """The last name of a table is that of the line with features."""
+    monkeypatch.setattr(module, "host_architecture", lambda: architecture(name))
+    monkeypatch.setattr(module, "cpuinfo", lambda: {"flags": "avx2 fma", "Features": "asimd", "model name": "other"})
+    for mac in (frozenset(), frozenset({"i8mm"})):
+        monkeypatch.setattr(module, "mac_features", lambda mac=mac: mac)
+        assert host_features() == mac | features

@@ -114,3 +114,13 @@ def test_few_words_and_several_of_both_sides_are_unpacked():
     assert not has_columns(target=form("across")) and not has_columns(target=form("portable"))
     assert [turns_of(words) for words in (1, 2, 3, 5, 6, 8, 9, 10, 14)] == [1, 2, 3, 5, 3, 4, 3, 5, 2]
     assert Tile(16, 1, 4, 4, 4, "once", False, False, True).room == 16
+
+
+@pytest.mark.parametrize(("c", "w", "k", "groups", "dot", "fits"), [
+    (64, 9, 8, 1, "halves", True), (68, 9, 8, 1, "halves", False), (64, 9, 5, 1, "halves", True),
+    (64, 9, 4, 1, "halves", False), (64, 4, 8, 1, "halves", True), (64, 3, 8, 1, "halves", False),
+    (8, 9, 8, 2, "halves", False), (8, 9, 8, 1, "across", False), (8, 9, 8, 1, "plain", False),
+])  # fmt: skip
+def test_pixels_of_at_most_144_words_are_unpacked_once_for_several_results_and_filters(c, w, k, groups, dot, fits):
+    shape = ByteShape(c, 9, w, k, replace(HALVES, dot=dot), Window((3, 3)), groups)
+    assert shape.has_columns is fits and (shape.words == c // 4 * 9 or groups > 1)

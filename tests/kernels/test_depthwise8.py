@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.conv8.calls import ByteShape, ByteWeights, Result, is_depthwise8
-from cgraph.kernels.depthwise8.calls import depthwise8_calls, few_pixels, halo8, pack_depthwise8
+from cgraph.kernels.depthwise8.calls import (
+    depthwise8_calls,
+    few_pixels,
+    halo8,
+    has_planes,
+    pack_depthwise8,
+    row_words,
+)
 from cgraph.kernels.depthwise8.emit import Tile, shifts_of
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.kernels.test_conv8 import FORMS, JOINS, RESULTS, SAME, check, form
 from tests.support.images import laned
 from tests.support.kernels import ORDERS, TARGETS
@@ -142,3 +150,27 @@ def test_images_of_another_size_and_narrow_halos_are_refused(size, halo, message
     x = laned(np.zeros(size, "u1"), shape.lanes, halo)
     with pytest.raises(ValueError, match=message):
         depthwise8_calls(shape, out, x, weights, RESULTS["bytes"])
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("columns", [1, 2, 3, 8, 9, 48])
+def test_a_row_of_a_plane_has_words_for_an_even_number_of_results(columns, stride):
+    pixels = {i * stride + tap for i in range(columns + columns % 2) for tap in range(3)}
+    assert row_words(columns, stride) == -(-(max(pixels) + 1) // 2)
+
+
+@pytest.mark.parametrize(("columns", "stride", "kernel", "dot", "unpacked"), [
+    (2, (1, 1), (3, 3), "halves", True), (1, (1, 1), (3, 3), "halves", False), (9, (1, 1), (3, 2), "halves", False),
+    (9, (1, 1), (2, 3), "halves", False), (9, (1, 1), (3, 3), "across", False), (9, (3, 1), (3, 3), "halves", True),
+    (9, (4, 1), (3, 3), "halves", False), (9, (1, 2), (3, 3), "halves", True), (9, (1, 3), (3, 3), "halves", False),
+    (98, (1, 1), (3, 3), "halves", True), (99, (1, 1), (3, 3), "halves", False), (48, (3, 2), (3, 3), "halves", True),
+    (49, (3, 2), (3, 3), "halves", False),
+])  # fmt: skip
+def test_rows_are_unpacked_once_for_filters_of_three_and_rows_of_at_most_fifty_words(
+    columns, stride, kernel, dot, unpacked
+):
+    target = replace(form("halves"), dot=dot)
+    window = Window(kernel, stride)
+    width = (columns - 1) * stride[1] + kernel[1]
+    shape = ByteShape(8, 30, width, 8, target, window, 8)
+    assert shape.result[1] == columns and has_planes(shape) is unpacked

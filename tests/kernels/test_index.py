@@ -234,3 +234,95 @@ def test_positions_are_looked_at_where_nothing_is_moved(how, places, outside, dt
         run_calls(calls, target_named(target))
         assert error[0] == (outside if how in ("take", "scatter") else 0)
     assert not take_calls(HERE, view_of(out), view_of(x), view, 0)  # nobody listens
+
+
+REPEATED = {
+    "one update": lambda shape, axis: (shape, ()),
+    "one update for each position": lambda shape, axis: (shape, with_ones(shape, *{0, 1, 2} - {axis})),
+    "positions that others share": lambda shape, axis: (with_ones(shape, *{0, 1, 2} - {axis}), shape),
+    "positions that some share": lambda shape, axis: (with_ones(shape, (axis + 1) % 3), shape),
+    "one position": lambda shape, axis: (with_ones(shape, axis), shape),
+    "one position and one update": lambda shape, axis: (with_ones(shape, axis), with_ones(shape, axis)),
+}
+
+
+def with_ones(shape, *axes):
+    return tuple(1 if axis in axes else n for axis, n in enumerate(shape))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("how", ["set", "add"])
+def test_positions_and_updates_repeat_along_axes_of_one_element(how, axis, name, target):
+    """Three places along an axis of 5 elements, or one; in another integer dtype, too."""
+    rng, whole = np.random.default_rng(4), [4, 5, 6]
+    whole[axis] = 3
+    sizes = REPEATED[name](tuple(whole), axis)
+    out = rng.integers(-9, 9, [5 if a == axis else n for a, n in enumerate(whole)]).astype("f4")
+    indices = rng.integers(-5, 5, sizes[0]).astype("i4")
+    updates = np.asarray(rng.integers(-9, 9, sizes[1]), "f4")
+    want, shape = out.copy(), np.broadcast_shapes(*sizes)
+    for place in np.ndindex(shape):
+        at = (*place[:axis], int(np.broadcast_to(indices, shape)[place]), *place[axis + 1 :])
+        update = np.broadcast_to(updates, shape)[place]
+        want[at] = update if how == "set" else want[at] + update
+    views = view_of(out), view_of(indices), view_of(updates)
+    run_calls(put_along_axis_calls(target_named(target), *views, ScatterRule(axis, how)), target_named(target))
+    np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_take_along_an_axis_repeats_either_side_along_axes_of_one_element(side, axis):
+    rng, sizes = np.random.default_rng(5), [[4, 5, 6], [4, 5, 6]]
+    sizes[1][axis] = 3
+    for other in {0, 1, 2} - {axis}:
+        own = [list(size) for size in sizes]
+        own[side][other] = 1
+        x, indices = rng.random(own[0], "f4"), rng.integers(-own[0][axis], own[0][axis], own[1])
+        want = taken(x, indices, axis)
+        out = np.full(want.shape, np.nan, "f4")
+        run_calls(take_along_axis_calls(HERE, view_of(out), view_of(x), view_of(indices), axis))
+        np.testing.assert_array_equal(out, want)
+
+
+def taken(x, indices, axis):
+    """The elements at the positions, where all other axes are as long as the longer of both."""
+    shape = list(np.maximum(x.shape, indices.shape))
+    shape[axis] = indices.shape[axis]
+    out = np.empty(shape, x.dtype)
+    for place in np.ndindex(*shape):
+        index = int(np.broadcast_to(indices, shape)[place])
+        out[place] = x[tuple(index if a == axis else p % x.shape[a] for a, p in enumerate(place))]
+    return out
+
+
+@pytest.mark.parametrize("how", [*HOW, "set"])
+def test_a_position_just_outside_is_reported_and_the_last_ones_inside_are_not(how):
+    for place, outside in ((3, 0), (-4, 0), (4, 1), (-5, 1), (2**40, 1), (-(2**40), 1)):
+        out, error = np.arange(1.0, 5), np.zeros(1, np.int64)
+        want = out.copy()
+        if not outside:
+            want[place] = 7 if how == "set" else HOW[how](want[place], 7)
+        views = view_of(out), view_of(np.array([place])), view_of(np.array([7.0]))
+        run_calls(put_along_axis_calls(HERE, *views, ScatterRule(0, how, Pointer(error))))
+        assert out.tolist() == want.tolist() and error[0] == outside, place
+
+
+def test_nonzero_of_a_strided_array_needs_a_workspace_of_its_size():
+    x, out, count = np.ones((4, 6), "f4")[:, ::2], np.zeros((2, 12), np.int64), np.zeros((), np.int64)
+    views = view_of(out), view_of(count), view_of(x)
+    for room in (None, view_of(np.zeros(11, "f4"))):
+        with pytest.raises(ValueError, match="these calls need 48"):
+            nonzero_calls(HERE, *views, room)
+    assert nonzero_calls(HERE, *views, view_of(np.zeros(12, "f4")))
+
+
+def test_triangles_of_one_matrix_are_those_of_many():
+    x = np.arange(1.0, 13).reshape(3, 4)
+    for shape in ((3, 4), (1, 3, 4), (2, 1, 3, 4)):
+        for upper, function in ((True, np.triu), (False, np.tril)):
+            out = np.full(shape, np.nan)
+            run_calls(triangle_calls(HERE, view_of(out), view_of(x), -1, upper))
+            np.testing.assert_array_equal(out, np.broadcast_to(function(x, -1), shape))

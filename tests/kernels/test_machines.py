@@ -4,6 +4,7 @@ import pytest
 
 from cgraph.kernels.isa.architectures import MACHINES, architecture, architecture_of, host_architecture
 from cgraph.kernels.machines import SYSTEMS, freestanding, machine_named, machines
+from cgraph.record import replace
 
 ROWS = machines()
 
@@ -64,3 +65,17 @@ def test_a_name_that_there_is_not_is_answered_with_all_names():
         machine_named("cortex-m7-bytes")
     with pytest.raises(ValueError, match="there is no machine 'x{59}\\. Use"):
         machine_named("x" * 500)
+
+
+@pytest.mark.parametrize(
+    ("name", "nbytes"), [("avx2", 64), ("avx512-windows", 64), ("neon-macos", 64), ("wasm32", 64), ("cortex-m4", 8)]
+)
+def test_constants_begin_with_a_cache_line_or_a_number_where_flash_is_scarce(name, nbytes):
+    assert machine_named(name).constant_alignment == nbytes
+
+
+def test_only_the_triple_and_the_form_of_files_differ_between_systems():
+    for name, row in ROWS.items():
+        plain = ROWS[row.target.name]
+        same = replace(row.generation, triple=plain.generation.triple, form=plain.generation.form)
+        assert same == plain.generation and row.target == plain.target and row.bytes_target == plain.bytes_target, name

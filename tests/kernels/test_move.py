@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.move.calls import copy_calls, fill_calls, move_calls, moves_in_order
+from cgraph.kernels.move.calls import (
+    boxes_around,
+    copy_calls,
+    cut_axis,
+    fill_calls,
+    flip,
+    move_calls,
+    moves_in_order,
+    part,
+)
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import strided
@@ -133,3 +142,60 @@ def test_items_of_another_size_are_refused():
     out, x = np.zeros(3, "f8"), np.zeros(3, "f4")
     with pytest.raises(ValueError, match="items of 8 and 4 bytes"):
         copy_calls(host_target(), view_of(out), view_of(x))
+
+
+def test_bytes_of_other_memory_are_copied_wherever_they_lie():
+    raw, other = np.arange(100, dtype="i8"), np.zeros(100, "i8")
+    out, x = View(Pointer(other, 8), (4, 4), (64, 8), "i8"), View(Pointer(raw), (4, 4), (64, 8), "i8")
+    run_calls(move_calls(host_target(), out, x))
+    np.testing.assert_array_equal(other[1:33].reshape(4, 8)[:, :4], raw[:32].reshape(4, 8)[:, :4])
+
+
+def shown(view):
+    """The elements of a view, in C order."""
+    out = np.zeros(view.shape, view.dtype)
+    run_calls(copy_calls(host_target(), view_of(out), view))
+    return out
+
+
+X = np.arange(5 * 6 * 7, dtype="i4").reshape(5, 6, 7)
+
+
+@pytest.mark.parametrize(("starts", "lengths"), [
+    ((1, 2, 3), (2, 3, 1)), ((0, 2, 0), (5, 1, 7)), ((0, 0, 0), (5, 6, 7)), ((3, 0, 6), (2, 6, 1)),
+    ((0, 0, 0), (1, 1, 1)), ((2, 3, 4), (0, 0, 0)), ((5, 0, 0), (0, 6, 7)),
+])  # fmt: skip
+def test_boxes_around_a_box_have_every_other_element_once(starts, lengths):
+    box = X[tuple(slice(a, a + n) for a, n in zip(starts, lengths))]
+    around = [shown(view) for view in boxes_around(view_of(X), starts, lengths)]
+    np.testing.assert_array_equal(np.sort(np.concatenate([box.ravel(), *map(np.ravel, around)])), X.ravel())
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("start", "count", "step"), [(0, 3, 1), (1, 2, 2), (4, 5, -1), (3, 2, -2), (4, 1, 9), (2, 0, 1)]
+)
+def test_a_part_is_a_slice_of_its_axis(axis, start, count, step):
+    x = view_of(X[:, ::-1].transpose(2, 0, 1))
+    want = X[:, ::-1].transpose(2, 0, 1).take([start + i * step for i in range(count)], axis)
+    got = part(x, axis, start, count, step)
+    assert got.shape == want.shape
+    np.testing.assert_array_equal(shown(got), want)
+
+
+@pytest.mark.parametrize("axes", [(), (0,), (2, 0), (0, 1, 2), (1, 1)])
+@pytest.mark.parametrize("shape", [(5, 6, 7), (5, 0, 7), (1, 6, 1)])
+def test_a_flip_is_numpys_along_each_of_its_axes(axes, shape):
+    x = X[tuple(slice(n) for n in shape)]
+    want = x
+    for axis in axes:
+        want = np.flip(want, axis)
+    np.testing.assert_array_equal(shown(flip(view_of(x), axes)), want)
+
+
+@pytest.mark.parametrize(("count", "limit", "cut"), [
+    (10, 10, (10, 1)), (9, 10, (9, 1)), (19, 10, (19, 1)), (20, 10, (10, 2)), (29, 10, (14, 2)), (35, 10, (11, 3)),
+    (0, 10, (0, 1)), (1, 1, (1, 1)), (7, 1, (1, 7)),
+])  # fmt: skip
+def test_blocks_of_an_axis_have_at_least_the_limit(count, limit, cut):
+    assert cut_axis(count, limit) == cut

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls, rms_norm_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -150,3 +151,64 @@ def run_short(target, scales, x, scale, shift):
     else:
         calls = layer_norm_calls(own, view, view, *(factors if scales == "element" else (None, None)), 1, 1e-5)
     run_calls(calls, own, "single")
+
+
+def views(*shapes, dtype="f4"):
+    arrays = [None if shape is None else np.zeros(shape, dtype) for shape in shapes]
+    return [None if x is None else contiguous(Pointer(x), x.shape, dtype) for x in arrays]
+
+
+def layer(*shapes, axes=1):
+    return layer_norm_calls(host_target(), *views(*shapes), axes, 1e-5)
+
+
+def grouped(groups, *shapes):
+    return group_norm_calls(host_target(), *views(*shapes), groups, 1e-5)
+
+
+def mixed(first, second):
+    """Four views, of which some have another dtype."""
+    return layer_norm_calls(host_target(), *views(*first), *views(*second, dtype="f8"), 1, 1e-5)
+
+
+GAPS = view_of(np.zeros((3, 8), "f4")[:, ::2])
+IMAGES = (2, 4, 3), (2, 4, 3)
+REFUSED = {
+    "a scale without a shift": (lambda: layer((3, 4), (3, 4), 4, None), "come together"),
+    "a shift without a scale": (lambda: layer((3, 4), (3, 4), None, 4), "come together"),
+    "a longer scale": (lambda: layer((3, 4), (3, 4), 5, 4), r"have 4 elements, not \[5, 4\]"),
+    "a shorter shift": (lambda: layer((3, 4), (3, 4), 4, 3), r"have 4 elements, not \[4, 3\]"),
+    "a scale of one axis for two": (lambda: layer((3, 4), (3, 4), 4, 4, axes=2), "have 12 elements"),
+    "a scale of root means": (
+        lambda: rms_norm_calls(host_target(), *views((3, 4), (3, 4), 3), 1, 1e-5),
+        "have 4 elements",
+    ),
+    "a scale of groups": (lambda: grouped(2, *IMAGES, 3, 4), "have 4 elements"),
+    "a shift of groups": (lambda: grouped(2, *IMAGES, 4, 2), "have 4 elements"),
+    "groups": (lambda: grouped(3, *IMAGES, 4, 4), "3 groups do not divide 4 channels"),
+    "another shape": (lambda: layer((4, 3), (3, 4), None, None), "out shaped like x"),
+    "an operand of another dtype": (lambda: mixed([(3, 4)], [(3, 4), None, None]), "of one dtype"),
+    "a shift of another dtype": (lambda: mixed([(3, 4), (3, 4), 4], [4]), "of one dtype"),
+    "a result with gaps": (
+        lambda: layer_norm_calls(host_target(), GAPS, *views((3, 4), None, None), 1, 1e-5),
+        "takes contiguous views",
+    ),
+    "responses of another shape": (
+        lambda: local_response_calls(host_target(), *views((1, 4, 3), (1, 4, 2)), 3, 1.0, 1.0, 1.0),
+        "out shaped like x",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_views_that_do_not_fit_are_refused(name):
+    act, text = REFUSED[name]
+    with pytest.raises(ValueError, match=text):
+        act()
+
+
+def test_no_elements_need_no_calls():
+    empty = (0, 4), (0, 4), 4, 4
+    assert layer(*empty) == [] == rms_norm_calls(host_target(), *views(*empty[:3]), 1, 1e-5)
+    assert grouped(2, (2, 4, 0), (2, 4, 0), 4, 4) == []
+    assert local_response_calls(host_target(), *views((2, 4, 0), (2, 4, 0)), 3, 1.0, 0.5, 1.0) == []

@@ -6,9 +6,10 @@ import pytest
 from cgraph.dtypes.storage import BFLOAT16
 from cgraph.kernels.kernel import View
 from cgraph.kernels.llvm.values import Ptr
-from cgraph.kernels.pairs.calls import pair_calls
+from cgraph.kernels.pairs.calls import padded_copy_calls, pair_calls
 from cgraph.kernels.pairs.emit import add_pairs, lower, upper
 from cgraph.kernels.target import target_named
+from cgraph.record import replace
 from tests.support.emitted import every_target, run_emitted
 from tests.support.kernels import TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -65,3 +66,14 @@ def test_both_products_are_added_to_each_sum(target):
     run_emitted(write, target, words, sums)
     want = before + np.einsum("qi,vli->qvl", pairs, weights)
     assert_near(sums.reshape(2, 2, lanes), want, "float32 formulas")
+
+
+@pytest.mark.parametrize("room", [5, 6, 24])
+@pytest.mark.parametrize("turned", [False, True])
+def test_numbers_are_copied_from_any_strides_and_zeros_follow(turned, room):
+    x, out = np.arange(1, 16, dtype="u2").reshape((5, 3) if turned else (3, 5)), np.full((3, room), 0x7777, "u2")
+    x = x.T if turned else x
+    views = [replace(view_of(v), dtype=BFLOAT16.code) for v in (out, x)]
+    run_calls(padded_copy_calls(target_named("host"), *views))
+    np.testing.assert_array_equal(out[:, :5], x)
+    assert not out[:, 5:].any()

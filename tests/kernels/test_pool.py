@@ -6,8 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.ir.spec import Spec
-from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls, volume_pool_calls
+from cgraph.kernels.pool.calls import (
+    average_pool_calls,
+    inner_columns,
+    max_pool_calls,
+    power_below,
+    tables_of,
+    taps_inside,
+    volume_pool_calls,
+)
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.image_views import planes_of
 from cgraph.kernels.views.window import Window
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.pool import MaxPool
@@ -197,3 +206,51 @@ def test_pool_refuses_a_change_of_layout():
     x = np.zeros((1, 16, 4, 4), "f4")
     with pytest.raises(ValueError, match="one layout"):
         max_pool_calls(HERE, view_of(x), laned(x, target_named("host").lanes), Window())
+
+
+AXES = [
+    (4, 7, 3, 2, 1, 1, 2),
+    (4, 6, 3, 2, 1, 1, 0),
+    (3, 9, 3, 2, 3, 2, 1),
+    (9, 9, 1, 1, 1, 0, 0),
+    (2, 3, 5, 4, 1, 2, 4),
+]
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("axis", AXES, ids=str)
+def test_taps_along_an_axis_are_those_of_a_plain_loop(axis, padded):
+    """The last window of the second one reaches beyond the padding, which is not part of its mean."""
+    count, size, taps, stride, dilation, before, after = axis
+    table, inner = taps_inside(*axis, padded), []
+    for i in range(count):
+        at = [i * stride - before + t * dilation for t in range(taps)]
+        inside = [t for t, place in enumerate(at) if 0 <= place < size]
+        divisor = sum(place < size + after for place in at) if padded else len(inside)
+        assert table[i].tolist() == [inside[0], inside[-1] + 1, divisor, at[inside[0]]]
+        inner += [i] * (len(inside) == taps)
+    window = Window((1, taps))
+    assert inner_columns(table, window) == ((inner[0], inner[-1] + 1) if inner else (0, 0))
+
+
+def test_rows_and_columns_have_tables_with_moves_of_their_own():
+    window = Window((3, 2), (2, 1), (1, 0, 2, 1), (1, 3))
+    x = np.zeros((1, 1, 6, 9), "f4")[:, :, :, ::2]
+    out = np.zeros((1, 1, *window.result(*x.shape[2:])), "f4")
+    rows, columns = tables_of(planes_of(view_of(out)), planes_of(view_of(x)), window, True)
+    want = taps_inside(out.shape[2], 6, 3, 2, 1, 1, 2, True), taps_inside(out.shape[3], 5, 2, 1, 3, 0, 1, True)
+    np.testing.assert_array_equal(rows, want[0] * [1, 1, 1, 9])
+    np.testing.assert_array_equal(columns, want[1] * [1, 1, 1, 2])
+
+
+@pytest.mark.parametrize("pad", [(2, 0, 0, 0), (0, 2, 0, 0), (0, 0, 3, 0), (0, 0, 0, 3)])
+def test_a_window_of_padding_alone_is_refused(pad):
+    window, x = Window((2, 2), pad=pad), np.zeros((1, 1, 3, 3), "f4")
+    out = np.zeros((1, 1, *window.result(3, 3)), "f4")
+    for calls in (max_pool_calls, average_pool_calls):
+        with pytest.raises(ValueError, match="has no tap inside an image of 3 x 3. Reduce the padding"):
+            calls(host_target(), view_of(out), view_of(x), window)
+
+
+def test_a_power_of_two_is_at_most_the_number():
+    assert [power_below(n) for n in (1, 2, 3, 4, 7, 8, 9)] == [1, 2, 2, 4, 4, 8, 8]

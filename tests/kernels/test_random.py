@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels import philox
+from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.random.calls import random_calls
 from cgraph.kernels.random.emit import to_float, words
 from cgraph.kernels.target import target_named
@@ -94,3 +95,20 @@ def test_another_key_gives_other_numbers():
 def test_a_dtype_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="no random"):
         random_calls(target_named("host"), "uniform", view_of(np.empty(3, "i4")), view_of(KEY))
+
+
+@every_target
+@pytest.mark.parametrize(("probability", "want"), [(0.0, False), (1.0, True)])
+def test_with_a_probability_of_none_or_all_every_element_is_the_same(probability, want, target):
+    out, key = np.full((30, 40), not want), KEY.view("u8")
+    run_calls(random_calls(target_named(target), "bernoulli", view_of(out), view_of(key), probability))
+    assert (out == want).all()
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [*REFERENCE, ("normal", "f4"), ("normal", "f8")])
+def test_elements_count_in_c_order_and_a_key_may_be_one_number(kind, dtype):
+    out = np.zeros((7, 1, 30), bool) if dtype == "b1" else np.zeros((7, 1, 30), dtype)
+    run_calls(random_calls(target_named("host"), kind, view_of(out), view_of(KEY.view("u8")), 0.3))
+    np.testing.assert_array_equal(out.ravel(), drawn(kind, dtype, 210))
+    empty = contiguous(Pointer(np.zeros((3, 0), out.dtype)), (3, 0), dtype)
+    assert random_calls(target_named("host"), kind, empty, view_of(KEY)) == []

@@ -5,6 +5,7 @@ import pytest
 from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.isa.records import Host
 from cgraph.kernels.isa.x86 import ARCHITECTURE, AVX2, AVX512, PORTABLE
+from cgraph.record import replace
 
 
 def test_a_host_has_features_that_are_switched_on_all_of_them():
@@ -26,6 +27,9 @@ def test_a_host_has_features_that_are_switched_on_all_of_them():
         (PORTABLE, "c16", 2, 2),
         (gpu_target(9, 0), "f8", 1, 1),
         (gpu_target(9, 0), "u1", 4, 1),
+        (AVX512, "V2", 32, 32),
+        (AVX2, "V2", 16, 32),
+        (PORTABLE, "V2", 8, 32),
     ],
 )
 def test_lanes_are_values_of_a_register_and_of_bytes_a_block_has_as_many_channels_as_of_floats(
@@ -47,3 +51,10 @@ def test_a_target_is_found_by_its_name():
     assert ARCHITECTURE.target("avx2") is AVX2
     with pytest.raises(KeyError, match="avx3"):
         ARCHITECTURE.target("avx3")
+
+
+def test_capabilities_follow_from_what_a_target_multiplies():
+    for dot, is_small in (("halves", True), ("across", True), ("pairs", False), ("mixed", False), ("plain", False)):
+        assert replace(AVX2, dot=dot).is_small is is_small
+    for changes, multiplies in (({}, False), ({"bf16": "dot"}, True), ({"tiles": "amx"}, True)):
+        assert replace(AVX2, **changes).multiplies_bfloat16 is multiplies

@@ -7,6 +7,7 @@ import pytest
 
 from cgraph.kernels.blocked_copy.calls import concat_calls, copy_channels_calls, to_blocked_calls, to_plain_calls
 from cgraph.kernels.conv.calls import check_result, conv_calls
+from cgraph.kernels.conv.epilogue import NO_EPILOGUE
 from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls
 from cgraph.kernels.depthwise.calls import depthwise_calls
 from cgraph.kernels.filter_grad.calls import FilterGrad, check_shapes
@@ -21,6 +22,8 @@ from cgraph.kernels.views.blocked_views import BlockedView
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.image_views import planes_of
 from cgraph.kernels.views.window import Window
+from cgraph.kernels.winograd.calls import Winograd, winograd_calls
+from cgraph.record import replace
 from tests.support.kernels import view_of
 
 TARGET = target_named("avx2")
@@ -58,6 +61,18 @@ def product(*shapes: tuple[int, ...]):
     return matmul_calls(TARGET, *(view(*shape) for shape in shapes))
 
 
+def gradient(plan: FilterGrad | None = None, out=None, x=None, g=None):
+    return check_shapes(plan or FilterGrad(SHAPE, 2), out or view(8, 8, 3, 3), x or laned(), g or laned(halo=0))
+
+
+def winograd(x: BlockedView, out: BlockedView | None = None, residual: BlockedView | None = None):
+    epilogue = replace(NO_EPILOGUE, residual=residual)
+    return winograd_calls(Winograd(SHAPE, 2, 4), out or laned(halo=0), x, AT, epilogue)
+
+
+INSIDE = laned(c=8, first=4, channels=24)
+
+
 REFUSED = {
     "a convolution: channels": (lambda: convolve(laned(c=16)), "are not those of"),
     "a convolution: rows": (lambda: convolve(laned(h=5)), "are not those of"),
@@ -74,6 +89,25 @@ REFUSED = {
     "transposed: results": (lambda: transpose(laned(), laned(h=7, halo=0)), "are not those of"),
     "transposed: images": (lambda: transpose(laned(n=3)), "are not those of"),
     "transposed: halo": (lambda: transpose(laned(halo=0)), "a halo of .* is narrower"),
+    "a gradient of no images": (lambda: gradient(plan=FilterGrad(SHAPE, 0)), "for 0 images"),
+    "a gradient of groups": (lambda: gradient(plan=FilterGrad(DEPTHWISE, 2)), "no gradient of filters for 2 images"),
+    "a gradient of plain images": (lambda: gradient(x=view(2, 8, 6, 6)), "no gradient of filters for 2 images"),
+    "a gradient: images": (lambda: gradient(x=laned(n=3)), "are not those of"),
+    "a gradient: channels": (lambda: gradient(x=laned(c=16)), "are not those of"),
+    "a gradient: filters": (lambda: gradient(out=view(8, 8, 3, 2)), "are not those of"),
+    "a gradient: results": (lambda: gradient(g=laned(h=5, halo=0)), "is not that of the result"),
+    "a gradient: halo": (lambda: gradient(x=laned(halo=0)), "a halo of .* is narrower"),
+    "Winograd: images": (lambda: winograd(laned(n=3)), "do not fit"),
+    "Winograd: results of other images": (lambda: winograd(laned(), laned(n=3, halo=0)), "do not fit"),
+    "Winograd: channels": (lambda: winograd(laned(c=16)), "do not fit"),
+    "Winograd: columns": (lambda: winograd(laned(w=5)), "do not fit"),
+    "Winograd: lanes": (lambda: winograd(laned(lanes=4)), "do not fit"),
+    "Winograd: results": (lambda: winograd(laned(), laned(h=5, halo=0)), "is not the result of"),
+    "Winograd: residual": (lambda: winograd(laned(), residual=laned(c=16, halo=0)), "is not the result of"),
+    "Winograd: workspace": (lambda: winograd(laned()), "has 0 bytes"),
+    "Winograd: a first channel inside a block": (lambda: winograd(INSIDE), "offset 4 is not a multiple of 8 lanes"),
+    "a convolution: a first channel inside a block": (lambda: convolve(INSIDE), "offset 4 is not a multiple of 8"),
+    "transposed: a first channel inside a block": (lambda: transpose(INSIDE), "offset 4 is not a multiple of 8"),
     "channels of other images": (lambda: copy_channels_calls(laned(), laned(n=1)), "do not fill"),
     "channels of other rows": (lambda: copy_channels_calls(laned(), laned(h=5)), "do not fill"),
     "too few channels": (lambda: concat_calls(laned(c=16), [laned()]), r"\[8\] channels do not add up to the 16"),

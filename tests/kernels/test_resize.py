@@ -5,11 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from cgraph.kernels.resize.calls import COORDINATES, ROUNDINGS, linear_calls, nearest_calls, weighted_calls
+from cgraph.kernels.resize.calls import (
+    COORDINATES,
+    ROUNDINGS,
+    Strip,
+    exact_count,
+    linear_calls,
+    nearest_calls,
+    positions,
+    weighted_calls,
+)
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
-from tests.support.tolerance import assert_near
+from tests.support.tolerance import assert_near, near
 
 HERE = host_target()
 SIZES = [((1, 20, 5, 7), (10, 14)), ((2, 3, 8, 9), (5, 4)), ((1, 17, 1, 6), (1, 13)), ((1, 5, 4, 4), (1, 1))]
@@ -125,3 +134,52 @@ def test_rows_are_weighted_sums_of_neighbours(width, order, dtype, target):
     run_calls(weighted_calls(*map(view_of, (out, x, first, weights))), target_named(target), order)
     want = np.einsum("it,pitw->piw", weights.astype("f8"), x.astype("f8")[:, first[:, None] + np.arange(3)])
     assert_near(out, want, "float32 products")
+
+
+@pytest.mark.parametrize("scales", [(1.5, 2.0), (2.0, 1.25), (0.75, 3.0)])
+def test_scales_of_rows_and_columns_replace_those_of_the_sizes(scales):
+    """Results beyond the image have its last pixels."""
+    x, size = images((1, 3, 5, 6)), (8, 9)
+    at = [np.arange(n) / scale for n, scale in zip(size, scales)]
+    rows, columns = (np.minimum(np.floor(p).astype(int), n - 1) for p, n in zip(at, x.shape[2:]))
+    for got in both_layouts(lambda out, x: nearest_calls(HERE, out, x, "asymmetric", "floor", scales), x, size):
+        np.testing.assert_array_equal(got, x[:, :, rows][:, :, :, columns])
+    result = x.astype("f8")
+    for axis, (p, n) in zip((2, 3), zip(at, x.shape[2:])):
+        p = np.minimum(p, n - 1)
+        low = np.floor(p).astype(int)
+        share = (p - low).reshape([-1 if a == axis else 1 for a in range(4)])
+        result = result.take(low, axis) * (1 - share) + result.take(np.minimum(low + 1, n - 1), axis) * share
+    for got in both_layouts(lambda out, x: linear_calls(HERE, out, x, "asymmetric", scales), x, size):
+        assert_near(got, result, "float32 products")
+
+
+@pytest.mark.parametrize("scales", [None, (2.25, 1.5)])
+@pytest.mark.parametrize("resize", [nearest_calls, linear_calls])
+def test_a_strip_has_the_rows_of_the_whole_result_from_the_rows_that_there_are(resize, scales):
+    """Rows 6 to 10 of 20, from the image without its first row and its last two."""
+    x, whole = images((2, 3, 9, 5)), np.full((2, 3, 20, 7), np.nan, "f4")
+    run_calls(resize(HERE, view_of(whole), view_of(x), scales=scales).calls)
+    for first, count, begin, stop in ((6, 5, 1, 7), (0, 3, 0, 3), (14, 6, 5, 9)):
+        out = np.full((2, 3, count, 7), np.nan, "f4")
+        views = view_of(out), view_of(np.ascontiguousarray(x[:, :, begin:stop]))
+        run_calls(resize(HERE, *views, scales=scales, strip=Strip(first, 20, begin, 9)).calls)
+        np.testing.assert_array_equal(out, whole[:, :, first : first + count])
+
+
+@pytest.mark.parametrize(("count", "scale", "exact"), [
+    (7, 2.5, 7.5), (7, 7 / 3, 7), (7, 2.7, 7), (7, 2.2, 7), (8, np.float64(np.float32(8 / 3)), 8), (7, 8 / 3, 7),
+])  # fmt: skip
+def test_corners_that_are_aligned_lie_as_far_apart_as_the_exact_size_says(count, scale, exact):
+    """Of three pixels: the exact size counts if it is the result's, rounded down, and more than rounding's error."""
+    assert exact_count(count, 3, scale) == near(exact, "float64 formulas")
+    at = positions(count, 3, "align_corners", scale)
+    assert_near(at, np.arange(count) * 2 / (exact - 1), "float64 formulas")
+
+
+def test_coordinates_that_there_are_not_are_refused_with_those_there_are():
+    with pytest.raises(
+        ValueError, match="there are no coordinates 'corners'. Choose one of half_pixel, .*align_corners"
+    ):
+        positions(3, 4, "corners", 1.0)
+    assert positions(1, 9, "align_corners", 0.1).tolist() == [0] == positions(1, 9, "pytorch_half_pixel", 0.1).tolist()

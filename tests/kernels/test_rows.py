@@ -55,3 +55,22 @@ def test_positions_may_be_read_with_a_stride():
 def test_no_rows_are_no_call():
     x, y = np.zeros((2, 5), "f4"), np.zeros((2, 0), "f4")
     assert rows_calls(target_named("host"), SET, view_of(x), view_of(y), view_of(np.array(0, np.int64)), 1) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("starts", [-9, -2, -1, 4, 5, 6, 7, 40, (-2, 5, 7), (7, 0, -3), (-(2**40), 2**40, 4)], ids=str)
+def test_rows_outside_the_axis_are_left_out_or_read_as_zeros(starts, target):
+    """Seven rows, of which three are written or read, perhaps for each element of the first axis elsewhere."""
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal((3, n, 2)).astype("f4") for n in (7, 3))
+    positions, target = np.array(starts, np.int64), target_named(target)
+    want, read = x.copy(), np.zeros_like(y)
+    for i, start in enumerate(np.broadcast_to(positions, 3).tolist()):
+        for k in range(3):
+            if 0 <= start + k < 7:
+                want[i, start + k], read[i, k] = y[i, k], x[i, start + k]
+    back = np.full_like(y, np.nan)
+    run_calls(rows_calls(target, TAKE, view_of(x), view_of(back), view_of(positions), 1), target)
+    np.testing.assert_array_equal(back, read)
+    run_calls(rows_calls(target, SET, view_of(x), view_of(y), view_of(positions), 1), target)
+    np.testing.assert_array_equal(x, want)

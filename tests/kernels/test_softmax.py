@@ -140,3 +140,35 @@ def test_an_output_of_another_shape_is_refused():
     x, out = np.empty((3, 4), "f4"), np.empty((3, 5), "f4")
     with pytest.raises(ValueError, match="does not fit"):
         softmax_calls(host_target(), "softmax", view_of(out), view_of(x), 1)
+
+
+@every_target
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_logsumexp_may_keep_its_axis(axis, target):
+    x = np.random.default_rng(5).standard_normal((5, 3, 21)).astype("f4")
+    out = np.full([1 if a == axis else n for a, n in enumerate(x.shape)], np.nan, "f4")
+    run_calls(softmax_calls(target_named(target), "logsumexp", view_of(out), view_of(x), axis), target_named(target))
+    assert_near(out, np.expand_dims(formula("logsumexp", x, axis), axis), "softmax")
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "dtype", "text"),
+    [
+        ("softmin", (3, 4), "f4", "there is no function 'softmin'.*softmax, log_softmax, logsumexp"),
+        ("softmax", (3, 4), "f8", r"softmax of f4\(3, 4\) does not fit f8\(3, 4\)"),
+        ("log_softmax", (4, 3), "f4", "does not fit"),
+        ("softmax", (3,), "f4", "does not fit"),
+        ("logsumexp", (4,), "f4", "does not fit"),
+    ],
+)
+def test_other_functions_dtypes_and_shapes_are_refused(kind, shape, dtype, text):
+    with pytest.raises(ValueError, match=text):
+        softmax_calls(host_target(), kind, view_of(np.zeros(shape, dtype)), view_of(np.zeros((3, 4), "f4")), 1)
+
+
+@every_kind
+def test_no_elements_need_no_calls(kind):
+    for shape, axis in (((0, 4), 1), ((0, 4), 0), ((3, 0), 0)):
+        x = np.zeros(shape, "f4")
+        out = np.zeros(np.delete(shape, axis) if kind == "logsumexp" else shape, "f4")
+        assert softmax_calls(host_target(), kind, view_of(out), view_of(x), axis) == []

@@ -64,3 +64,43 @@ def test_an_array_takes_what_is_computed_around_its_elements(target, data, dtype
         )
     run_calls(calls, target_named(target), order)
     np.testing.assert_array_equal(array, want)
+
+
+@pytest.mark.parametrize(("shape", "shifts"), [
+    ((4, 5), [(0, 0), (0, 0)]), ((4, 5), []), ((0, 5), [(1, 0)]), ((4, 0), [(1, 0)]), ((), [()]),
+])  # fmt: skip
+def test_nothing_is_swept_where_nothing_is_shifted_or_there_are_no_elements(shape, shifts):
+    assert sweep_of(shape, 4, shifts) is None
+
+
+PIECE = stencil.MOST_PIECE
+
+
+@pytest.mark.parametrize(("shape", "shifts", "sweep"), [
+    ((3, 40, 50, 60), [(0, -2, 1, 0), (0, 1, 0, -3)], (1, 2, 1, 3, 40, 50, 60)),
+    ((30, 60), [(3, 0)], (0, 0, 3, 1, 30, 1, 60)),
+    ((30, 60), [(-3, 9)], (0, 3, 0, 1, 30, 1, 60)),
+    ((2, 6, 100), [(0, 0, 3)], (1, 0, 0, 2, 6, 1, 100)),  # whole lines
+    ((2, 6, 2 * PIECE - 1), [(0, 0, 3)], (1, 0, 0, 2, 6, 1, 2 * PIECE - 1)),
+    ((2, 6, 2 * PIECE), [(0, 0, -1), (0, 0, 65)], (2, 1, 2, 12, 64, 1, 64)),
+    ((100,), [(-64,), (65,)], (0, 1, 2, 1, 2, 1, 64)),
+    ((64 * 100 + 1,), [(1,)], (0, 0, 1, 1, 65, 1, 100)),
+    ((10**6,), [(PIECE,)], (0, 0, 1, 1, 489, 1, PIECE)),
+])  # fmt: skip
+def test_the_first_axis_that_is_shifted_is_swept_with_the_rows_that_are_read_before_and_behind(shape, shifts, sweep):
+    assert sweep_of(shape, 8, shifts) == stencil.Sweep(*sweep, 8)
+
+
+def test_a_workspace_holds_the_slots_of_all_bands():
+    x, sweep = np.zeros((6, 40), "f4"), sweep_of((4, 40), 4, [(1, 0), (-1, 0)])
+    views = view_of(x[1:5]), [view_of(x[2:]), view_of(x[:4])]
+    m = Trace()
+    program = m.program(m.load(0, "f4") + m.load(1, "f4"))
+    assert sweep.nbytes == sweep.tasks * 3 * sweep.line_nbytes and sweep.line_nbytes == 256
+    for nbytes in (sweep.nbytes, sweep.nbytes - 1):
+        room = view_of(np.zeros(nbytes, "u1"))
+        if nbytes == sweep.nbytes:
+            assert len(stencil_calls(program, sweep, *views, room)) == 2
+            continue
+        with pytest.raises(ValueError, match=f"has {nbytes} bytes, these calls need {sweep.nbytes}"):
+            stencil_calls(program, sweep, *views, room)

@@ -111,3 +111,12 @@ def test_a_code_generator_is_shared_by_emitters_but_a_new_one_is_not():
 def test_a_generator_for_another_machine_has_its_triple():
     machine = new_target_machine(NEON, CodeGeneration("aarch64-unknown-linux-gnu", ""))
     assert machine.triple.startswith("aarch64") and str(machine.target_data)
+
+
+@pytest.mark.parametrize("name", ["x86", "arm", "generic"])
+def test_addresses_in_loops_are_searched_for_as_an_architecture_says(name, monkeypatch):
+    """Of code of this process: on x86-64 instructions add and scale addresses anyway."""
+    triple = {"x86": "x86_64-unknown-linux-gnu", "arm": "aarch64-unknown-linux-gnu", "generic": "s390x-linux"}[name]
+    monkeypatch.setattr(target_module, "host", lambda: replace(host(), triple=triple))
+    how = code_generation(replace(AVX2, architecture=name))
+    assert how.jit and how.reduces_strength is (name != "x86")

@@ -30,7 +30,7 @@ def leaf_of(row, root, kinds=None):
 def run(x, kinds=None, target="host", order="all"):
     """Return what the kernel finds."""
     leaves = np.full((len(x), len(ROOTS)), -7, np.int32)
-    nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS, BELOW, ABOVE))
+    nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS.astype(x.dtype), BELOW, ABOVE))
     calls = leaves_calls(view_of(leaves), view_of(x), view_of(ROOTS), nodes, None if kinds is None else view_of(kinds))
     run_calls(calls, target_named(target), order)
     return leaves
@@ -64,3 +64,17 @@ def test_nothing_is_called_without_rows_or_trees():
     nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS, BELOW, ABOVE))
     x, out = np.zeros((3, 2), np.float32), np.zeros((3, 0), np.int32)
     assert leaves_calls(view_of(out), view_of(x), view_of(ROOTS[:0]), nodes, None) == []
+
+
+NEXT = (lambda v: np.nextafter(v, v - 1), lambda v: v, lambda v: np.nextafter(v, v + 1))
+"""The number before, the number itself, and the next one."""
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("kinds", [None, np.full(len(FEATURES), EQUAL, np.uint8)], ids=["at most", "equal"])
+def test_numbers_next_to_a_threshold_are_compared_in_their_dtype(kinds, dtype):
+    at = np.array([2, 0.5], dtype)
+    x = np.array([(-2, f(at[0])) for f in NEXT] + [(5, f(at[1])) for f in NEXT], dtype)
+    want = [[leaf_of(row, root, kinds) for root in ROOTS] for row in x]
+    np.testing.assert_array_equal(run(x, kinds), want)
+    assert len({tuple(row) for row in want[:3]}) == 2 == len({tuple(row) for row in want[3:]})

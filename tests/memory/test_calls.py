@@ -8,9 +8,9 @@ from hypothesis import given, settings
 
 import cgraph as cg
 from cgraph.ir.graph import Node
-from cgraph.ir.work import Part
-from cgraph.kernels.kernel import Callback, Marker, Pointer, Slot
-from cgraph.memory.calls import CallsOfSteps
+from cgraph.ir.work import Part, PlacedStep, Work
+from cgraph.kernels.kernel import ARENA, Callback, Marker, Pointer, Slot, View
+from cgraph.memory.calls import CallsOfSteps, slots_of
 from cgraph.ops.physical.rounds import RowSlot
 from cgraph.planning.compiled import Compiled
 from tests.support.graphs import graphs
@@ -136,3 +136,40 @@ def test_dead_bytes_are_overwritten_where_each_step_left_them():
     for step in plan.steps:
         maker.parts(step)
     assert seen == [view.at.offset for step in plan.steps for view in step.dead()] and seen
+
+
+def item(offset: int, base: object = ARENA) -> View:
+    return View(Pointer(base, offset), (1,), (1,), "u1")
+
+
+def test_views_inside_the_result_are_in_its_slot_and_others_in_one_for_each_address():
+    """A result of 16 bytes: its last byte is inside, the one behind it and the one before it are not."""
+    out, other = View(Pointer(ARENA, 100), (4,), (4,), "f4"), object()
+    views = [out, item(100), item(115), item(116), item(99), item(116), item(100, other)]
+    where, places = slots_of(views, 16)
+    assert where == [(0, 0), (0, 0), (0, 15), (1, 0), (2, 0), (1, 0), (3, 0)]
+    assert places == [Pointer(ARENA, 100), Pointer(ARENA, 116), Pointer(ARENA, 99), Pointer(other, 100)]
+
+
+def placed(work: Work, at: int, dead: tuple = ()) -> PlacedStep:
+    return PlacedStep(cg.sin(cg.Var((4,))), work, View(Pointer(ARENA, at), (4,), (4,), "f4"), (), None, lambda: dead)
+
+
+def test_parts_keep_their_labels_and_numbers_of_runs_and_others_have_the_label_of_their_step():
+    calls: list = []
+    work, maker = Work(lambda out: (Part("own", calls, (), (), 3), Part("", []))), CallsOfSteps()
+    one, other = placed(work, 64), placed(work, 128)
+    for step in (one, other, one):
+        parts = maker.parts(step)
+        assert [(part.label, part.times) for part in parts] == [("own", 3), (step.label, 1)]
+        assert [part.places for part in parts] == [[step.out.at]] * 2
+    assert maker.parts(one)[0].calls is maker.parts(other)[0].calls, "made once"
+
+
+def test_what_is_dead_behind_a_part_is_overwritten_there_and_what_is_dead_behind_a_step_at_its_end():
+    work = Work(lambda out: (Part("first", ["a"], (item(3), item(5))), Part("second", ["b"])))
+    maker = CallsOfSteps(lambda view: [view.at.offset, "fill"])
+    parts = maker.parts(placed(work, 64, (item(9),)))
+    assert [part.calls for part in parts] == [["a", 3, "fill", 5, "fill"], ["b"], [9, "fill"]]
+    assert not any(part.dead for part in parts)
+    assert [part.calls for part in CallsOfSteps().parts(placed(work, 64, (item(9),)))] == [["a"], ["b"]]

@@ -1,6 +1,7 @@
 import random
 import subprocess
 import sys
+from contextlib import contextmanager
 from itertools import permutations
 
 import numpy as np
@@ -15,6 +16,7 @@ from cgraph.memory.files import read_problem
 from cgraph.memory.problem import Plan, Problem, ProblemOperand, problem_of
 from cgraph.memory.search import rounds
 from cgraph.memory.strategies.exact import exact
+from cgraph.planning import strategy as named
 from cgraph.record import replace
 from tests.support.data import shared
 from tests.support.problems import NETWORKS, network, random_problem
@@ -225,3 +227,23 @@ def test_an_interrupt_ends_the_search(monkeypatch):
 def test_importing_the_strategy_does_not_import_numba():
     code = "import sys, cgraph.memory.strategies.exact; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_strategy_of_this_name_tells_its_bounds_in_bytes_and_keeps_to_a_capacity(monkeypatch):
+    told: list = []
+
+    @contextmanager
+    def progress(name):
+        told.append(name)
+        yield lambda lower, upper: told.append((lower, upper))
+
+    monkeypatch.setattr(named, "bounds_progress", progress)
+    problem = problem_of([(64 * size, *steps) for size, *steps in WITH_A_GAP[0]], 64)
+    search = named.strategy_named("exact")
+    plan = search(problem)
+    name, *bounds = told
+    assert name == "exact search" and plan.proved and bounds
+    assert all(lower_bound(problem) <= low < plan.nbytes <= high for low, high in bounds)
+    assert search(problem, capacity=plan.nbytes).nbytes == plan.nbytes
+    with pytest.raises(BudgetError, match=f"exact: no plan fits in .*{plan.nbytes - 64} bytes"):
+        search(problem, capacity=plan.nbytes - 64)

@@ -132,3 +132,34 @@ def test_the_text_of_a_plan_has_each_fact_and_regions_only_where_there_are_some(
     text = plan_text(problem, plan, regions, steps=["x"], order="eager")
     assert json.loads(text) == facts | ({"regions": regions} if regions else {}) | {"steps": ["x"], "order": "eager"}
     assert text.endswith("}\n") and json.loads(plan_text(problem, plan)) == facts
+
+
+MOST = 2**62
+
+
+def test_numbers_up_to_the_largest_offset_are_read(write):
+    (operand,) = read_problem(write(f"{HEADER}0,1,{MOST},{MOST}\n")).operands
+    assert (operand.nbytes, operand.interval) == (MOST, UsageInterval(1, MOST - 1))
+    for row in (f"0,1,{MOST + 1},8", f"0,1,2,{MOST + 1}", "0,1,2,9999999999999999999", f"0,{MOST + 1},{MOST + 2},8"):
+        with pytest.raises(FormatError, match=f":2: [a-z]+ is [0-9]+. Write at most {MOST}"):
+            read_problem(write(f"{HEADER}{row}\n"))
+
+
+def test_a_row_has_up_to_65536_letters_and_a_file_any_number(write):
+    header, name = "id,first_op,last_op,size_bytes,name\n", "n" * (65536 - len("0,0,1,8,\n"))
+    rows = [f"{i},0,1,8,{name}\n" for i in range(3)]
+    assert [x.name for x in read_problem(write(header + "".join(rows))).operands] == [name] * 3
+    for line, before in ((2, ""), (4, rows[0] + rows[1])):
+        with pytest.raises(FormatError, match=f":{line}: a row has more than 65,536 letters"):
+            read_problem(write(f"{header}{before}9,0,1,8,{name}n\n"))
+
+
+def test_the_limit_of_rows_grows_with_the_file(write):
+    assert [files._most_rows(write("x" * n)) for n in (0, 1000)] == [(64 << 20) // 400, ((64 << 20) + 2000) // 400]
+
+
+def test_a_written_plan_has_the_text_of_its_regions_and_facts(write, tmp_path):
+    problem = read_problem(write(HEADER + "0,0,2,64\n"))
+    arguments = problem, Plan((0,), 64, "mine"), [{"step": 3}]
+    write_plan(tmp_path / "plan.json", *arguments, order="eager")
+    assert (tmp_path / "plan.json").read_text() == plan_text(*arguments, order="eager")

@@ -15,7 +15,7 @@ import cgraph as cg
 from cgraph.ir.graph import Node
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
-from cgraph.memory.incremental import FULL, IncrementalPlan, cut_out
+from cgraph.memory.incremental import FULL, IncrementalPlan, StepSelection, cut_out
 from cgraph.memory.incremental_tables import tables_of
 from cgraph.memory.layout import owner_of
 from cgraph.memory.problem import Strategy
@@ -247,3 +247,19 @@ def test_a_value_survives_while_every_byte_of_it_is_its_own_or_that_of_a_part_th
             whole[t] = there and all(writer[i] == t for i in own_bytes) and all(whole[part] for part in parts[t])
         held = recompute._survivors(order, held)
         assert held == {t for t, is_whole in whole.items() if is_whole}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_runs_are_planned_up_to_a_number_of_steps(most, monkeypatch):
+    """Two steps: each depends on one Var, so only both Vars together run all of them."""
+    monkeypatch.setattr("cgraph.memory.incremental.MOST_STEPS", most)
+    x, w = cg.Var((8,), name="x"), cg.Var((8,), name="w")
+    plans = recompute_of(plan([cg.cumsum(x, 0), cg.cumprod(w, 0)]), [x, w])
+    both = frozenset([x, w])
+    assert plans.count == 2
+    assert [plans.runs_all(changed) for changed in (both, frozenset([x]), frozenset([w]), frozenset())] == [
+        most == 2, False, False, False,
+    ]  # fmt: skip
+    assert plans.steps(None, both) == StepSelection(None, FULL if most == 2 else None)
+    assert (plans.steady(both) is not None) == (most == 2)
+    assert plans.valid_values(None) == frozenset() and plans.valid_values(FULL) == {0, 1}

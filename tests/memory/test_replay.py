@@ -1,5 +1,6 @@
 """The replay refuses every way to spoil a sound run, and accepts no run that goes wrong byte by byte."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from cgraph.errors import PlanError
 from cgraph.kernels.kernel import View
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
-from cgraph.memory.replay import check_replay
+from cgraph.memory.replay import check_replay, places_of_vars
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.planning.options import PlanSettings, Request
 from cgraph.planning.orders import ORDERS
@@ -20,7 +21,7 @@ from cgraph.planning.plan import plan_graph
 from tests.support.graphs import graphs
 from tests.support.ops import work_of
 from tests.support.planned import planned
-from tests.support.replays import is_sound, run_of
+from tests.support.replays import is_sound, needs, run_of
 
 N = 64  # float32 values; 256 bytes
 
@@ -252,3 +253,36 @@ def test_a_replay_of_a_long_chain_is_accepted():
     run = run_of(planned(x))
     run.check()
     assert len(run.steps) == 2000 and run.nbytes == np.dtype("float32").itemsize * N
+
+
+def test_vars_that_steps_write_into_have_bytes_one_behind_the_other():
+    x, v, w = vector("x"), vector("v"), cg.Var((3,), name="w")
+    run = run_of(planned(cg.cumsum(x, 0), updates={w: w + 1, v: v * 2}))
+    written = [run.views[node].at.base for node in run.steps if node.op.writes]
+    assert set(written) == {v, w}
+    places = places_of_vars(run.steps, run.views, 1000)
+    assert list(places.items()) == [(written[0], 1000), (written[1], 1000 + written[0].nbytes)]
+    assert places_of_vars((*run.steps, *run.steps), run.views, 1000) == places, "each Var once"
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_var_is_read_before_a_step_writes_into_it(which):
+    v, w = vector("v"), vector("w")
+    run = run_of(planned(cg.cumsum(v, 0), cg.cumprod(w, 0), updates={v: v * 2, w: w + 1}))
+    run.check()
+    (write,) = (x for x in run.steps if x.op.writes and run.views[x].at.base is (v, w)[which])
+    early = replace(run, steps=(write, *(x for x in run.steps if x is not write)))
+    with pytest.raises(PlanError, match=f"reads <.*, but {re.escape(repr(write))} has written there"):
+        early.check()
+
+
+def test_a_workspace_ends_with_the_arena_at_the_latest():
+    _, y, run = with_workspace()
+    room = run.nbytes - needs(run, y)
+    for beyond in (4, run.nbytes):
+        with pytest.raises(PlanError, match=f"which leave the arena of {run.nbytes} bytes"):
+            replace(run, workspaces={y: room + beyond}).check()
+    larger = run.with_workspace(y, run.nbytes)
+    larger.check()
+    with pytest.raises(PlanError, match=f"which leave the arena of {larger.nbytes - 1} bytes"):
+        replace(larger, nbytes=larger.nbytes - 1).check()

@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.planning.options import CHECKS, CompileOptions
+from cgraph.planning.options import CHECKS, CompileOptions, Request, options_of
 
 FALSY: tuple[Any, ...] = (
     0, 0.0, False, None, "", (), [], {}, frozenset(), b"", np.int64(0), np.float64(0.0), np.False_, np.zeros(0), -0.0,
@@ -215,3 +215,78 @@ def test_an_engine_has_its_own_number_of_threads():
     with pytest.raises(cg.GraphError, match="threads is 2"):
         cg.compile(y, [x], engine=CpuEngine(threads=1), threads=2)
     assert cg.compile(y, [x], engine=CpuEngine(threads=2), threads=2).nbytes > 0
+
+
+# -- values at the ends of what an option accepts ---------------------------------------------------------------------
+
+VARS = cg.Var((3,), name="a"), cg.Var((3,), name="b")
+LARGEST = 2**62 - 1
+ACCEPTED: dict[str, tuple[tuple[Any, Any], ...]] = {
+    "bands": ((0, 0), (LARGEST, LARGEST), (np.int64(3), 3), (None, None)),
+    "budget": ((0, 0), (LARGEST, LARGEST), ("2MiB", 2 << 20), (np.int32(5), 5), (None, None)),
+    "recompute": (
+        (True, True), (np.False_, False), (0, 0), (LARGEST, LARGEST), ("1KiB", 1024), (0.0, False), (-0.0, False),
+        (np.float32(0.25), 0.25), (5e-324, 5e-324), (1 - 2**-53, 1 - 2**-53),
+    ),
+    "restructure": ((None, None), ((0.5, (2, 3)), (0.5, (2, 3))), ([1, [0, 3]], [1, [0, 3]])),
+    "passes": ((False, False), (np.True_, True)),
+    "winograd": ((np.False_, False), (True, True)),
+    "changing": ((VARS[0:1], VARS[0:1]), ([*VARS], VARS), ({}, ()), (iter(VARS), VARS)),
+    "freeze": (([VARS[1]], VARS[1:]), ((), ())),
+    "rows": (([VARS[0], VARS[1] * 2], (VARS[0], VARS[1] * 2)), ([], ())),
+    "weights_dtype": ((None, None), ("bfloat16", "bfloat16"), (np.float16, np.float16)),
+    "precision": ((None, None), ("bf16", "bf16")),
+    "order": (("auto", "auto"), ("any text", "any text")),
+    "memory": (("any text", "any text"), (len, len)),
+}  # fmt: skip
+REFUSED_VALUES: dict[str, tuple[Any, ...]] = {
+    "bands": (-1, LARGEST + 1, True, np.True_, 1.0, "8"),
+    "budget": (-1, LARGEST + 1, 0.5, True, "2 apples", "-1"),
+    "recompute": (1.0, -0.1, np.float64(1), float("nan"), -1, LARGEST + 1, "2 apples", None),
+    "restructure": ((0.5,), (0.5, 2), (0.5, (2,)), (0.5, (2, 2, 2)), ("1", (2, 2)), (0.5, (2, -1)), (0.5, (2.0, 2))),
+    "passes": (0, 1, None, "no"),
+    "winograd": (0, 1, None, "no"),
+    "changing": (VARS[0], "a", None, 5, [VARS[0] * 2], [VARS[0], "b"]),
+    "freeze": (VARS[0], "a", None, [VARS[0], VARS[1] * 2]),
+    "rows": (VARS[0], "a", None, [VARS[0], 5]),
+    "weights_dtype": ("float32", np.int32, 5),
+    "precision": ("float16", 1e-2, True),
+    "order": (None, 5, len),
+    "memory": (None, 5, VARS[0]),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_an_option_takes_its_values_up_to_both_ends_as_numbers_and_collections_of_python(name):
+    for value, want in ACCEPTED[name]:
+        got = getattr(options_of({name: value}), name)
+        assert got == want and type(got) is type(want), value
+
+
+@pytest.mark.parametrize("name", REFUSED_VALUES)
+def test_an_option_refuses_values_beyond_its_ends_and_of_other_kinds(name):
+    for value in REFUSED_VALUES[name]:
+        with pytest.raises(cg.GraphError, match=f"^{name} takes "):
+            options_of({name: value})
+
+
+def test_options_that_are_left_out_have_their_defaults_beside_others():
+    arguments = {"budget": "1KiB", "order": "auto"}
+    assert options_of(arguments) == CompileOptions(budget=1024) and options_of({}) == CompileOptions()
+    assert arguments == {"budget": "1KiB", "order": "auto"}, "the caller's arguments stay as they are"
+
+
+def test_a_storage_dtype_and_products_of_pairs_are_those_of_their_options():
+    assert (CompileOptions().storage_dtype, CompileOptions().in_pairs) == (None, False)
+    assert CompileOptions(weights_dtype="float16").storage_dtype == np.float16
+    both = CompileOptions(precision="bf16")
+    assert both.in_pairs and both.rounded_layers is None and both.storage_dtype is None
+
+
+def test_a_request_of_other_roots_has_outputs_first_and_sources_in_the_order_of_its_edges():
+    (a, b), v, w = VARS, cell("v"), cell("w")
+    request = Request((a + 1, b * 2), (b, a), {w: w * 3, v: v - 1})
+    assert tuple(request.roots) == (a + 1, b * 2, w * 3, v - 1)
+    other = request.of((a, b, w, v))
+    assert (other.outputs, other.inputs, list(other.updates.items())) == ((a, b), (b, a), [(w, w), (v, v)])
+    assert Request((), (), {v: v - 1}).of((w,)).updates == {v: w}

@@ -13,6 +13,9 @@ from cgraph.planning import orders
 from cgraph.planning.options import PlanSettings, Request
 from cgraph.planning.orders import ORDERS, SCHEDULES
 from cgraph.planning.plan import plan_graph
+from cgraph.schedule.costly_first import costly_first
+from cgraph.schedule.dag import Dag
+from cgraph.schedule.eager import eager
 from tests.support.graphs import draw_values, graphs
 from tests.support.tolerance import assert_close
 
@@ -90,3 +93,11 @@ def test_an_order_that_needs_as_much_as_the_walk_is_not_planned(monkeypatch):
 def test_an_unknown_order_is_refused():
     with pytest.raises(GraphError, match="there is no order 'random'; there are auto, depth_first"):
         cg.compile(cg.sin(cg.Var((2,))), order="random")
+
+
+def test_a_search_that_nobody_asked_for_is_short_and_begins_with_three_orders(monkeypatch):
+    given = []
+    monkeypatch.setattr(orders, "least_memory", lambda dag, **options: given.append(options) or range(len(dag.nbytes)))
+    plan_graph(Request((waiting()[-1],), (), {}), PlanSettings(host_target(), 64, auto))
+    assert given == [{"states": orders.STATES, "starts": (orders.written_order, eager, costly_first)}]
+    assert list(orders.written_order(Dag((1, 2, 3), ((), (), (0,))))) == [0, 1, 2]

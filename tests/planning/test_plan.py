@@ -185,3 +185,25 @@ def test_equal_ops_on_operands_of_other_shapes_and_dtypes_in_one_graph(make):
     together = cg.compile([make(x) for x in inputs], inputs)(*arrays)
     for x, array, y in zip(inputs, arrays, together):
         np.testing.assert_array_equal(y, cg.compile(make(x), [x])(array), strict=True)
+
+
+@pytest.mark.parametrize(("budget", "edges", "fused"), [
+    (Budget(), False, True), (Budget(bands=8), False, True), (Budget(recompute=True), False, True),
+    (Budget(1 << 20), False, False), (Budget(recompute=1 << 20), False, False), (Budget(), True, False),
+])  # fmt: skip
+def test_outputs_are_fused_where_no_number_of_bytes_and_no_edge_asks_for_their_order(budget, edges, fused, monkeypatch):
+    x, v, calls = cg.Var((64,), name="x"), cg.Var((64,), name="v"), []
+    monkeypatch.setattr(planning, "fuse_results", lambda roots, inputs: calls.append(inputs) or roots)
+    request = Request((cg.cumsum(x, 0), cg.cumprod(x, 0)), (x,), {v: v * 2} if edges else {})
+    plan_graph(request, PlanSettings(host_target(), 64, auto, budget=budget))
+    assert calls == ([(x,)] if fused else [])
+
+
+def test_rounds_of_loops_are_planned_alike_but_without_budget_and_changing_vars(monkeypatch):
+    state, rows, settings = cg.Var((8,), name="state"), cg.Var((5, 8), name="rows"), []
+    known = planning.round_of
+    monkeypatch.setattr(planning, "round_of", lambda own, body: settings.append(own) or known(own, body))
+    final, _ = cg.scan(lambda s, row: (cg.cumsum(s + row, 0), s), state, rows)
+    own = PlanSettings(host_target(), 128, auto, "breadth_first", (rows,), Budget(1 << 20))
+    plan_graph(Request((final,), (rows,), {}), own)
+    assert settings == [PlanSettings(host_target(), 128, auto, "breadth_first")]

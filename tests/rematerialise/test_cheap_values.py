@@ -1,6 +1,7 @@
 """A share of the work: what follows in one pass from what waits anyway is computed again, with the same bits."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from cgraph.memory.layout import NodeFacts, layout_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.passes import rewrite_graph
 from cgraph.rematerialise import cheap_values
+from cgraph.rematerialise.cheap_values import LEAST, CheapSearch
 from cgraph.rematerialise.rebuild import reruns_of, run_again
 from cgraph.rematerialise.reruns import rerun_positions
 from nn.losses import cross_entropy
@@ -150,3 +152,65 @@ def test_each_function_of_a_step_costs_the_same_for_each_element(of, functions, 
     """The last step of a graph, whose pointwise ops are one; the work of reading and writing comes on top."""
     (node,) = rewrite_graph((of(cg.Var(shape)),))
     assert cheap_values.functions_of(node) == cheap_values.FUNCTION * functions * math.prod(shape)
+
+
+def search_over(reads: list[list[int]], waiting: set[int] = frozenset(), **facts) -> CheapSearch:
+    """A search over cheap steps that read these; the turn is the last one, after which some values wait."""
+    search, count = object.__new__(CheapSearch), len(reads)
+    steps = [cg.tanh(cg.Var((4,))) for _ in reads]
+    for i in facts.get("costly", ()):
+        steps[i] = cg.Var((4, 4)) @ cg.Var((4, 4))
+    values = [SimpleNamespace(last=count if i in waiting else count - 1, lasting=False) for i in range(count)]
+    search.layout = SimpleNamespace(steps=steps)
+    search.forward = SimpleNamespace(reads=reads, values=values, turn=count - 1, pinned=facts.get("pinned", set()))
+    search.problem = SimpleNamespace(until=facts.get("until", [99] * count))
+    search.first = {}
+    return search
+
+
+CHAIN = [[], [0], [1], [2], [3]]
+
+
+def test_up_to_three_steps_run_again_for_one_value():
+    search = search_over(CHAIN, {0})
+    assert [search.runs(t, 9) for t in (1, 2, 3)] == [[1], [2, 1], [3, 2, 1]]
+    assert search.runs(4, 9) == [], "four steps are too many"
+    assert search_over([[], [0, 0], [1, 0], [2, 1]], {0}).runs(3, 9) == [3, 2, 1], "each once"
+    last = search_over(CHAIN, {0})
+    last.forward.values[3].lasting = True
+    assert last.runs(4, 9) == [4], "a value that stays is there"
+
+
+@pytest.mark.parametrize(
+    ("facts", "at", "runs"),
+    [
+        ({}, 9, [2, 1]),
+        ({"costly": [1]}, 9, []),
+        ({"costly": [2]}, 9, []),
+        ({"pinned": {1}}, 9, []),
+        ({"pinned": {0, 3}}, 9, [2, 1]),
+        ({"until": [9, 9, 8, 9, 9]}, 7, [2, 1]),
+        ({"until": [9, 9, 8, 9, 9]}, 8, []),
+        ({"until": [9, 8, 9, 9, 9]}, 8, []),
+    ],
+)
+def test_none_runs_again_if_one_of_them_is_costly_or_may_not(facts, at, runs):
+    assert search_over(CHAIN, {0}, **facts).runs(2, at) == runs
+
+
+def test_values_run_again_before_their_first_read_behind_the_turn():
+    search = search_over([[], [0], [1]])
+    search.forward.turn = 0
+    for steps, at, first in (([1], 7, {0: 7}), ([1], 5, {0: 5}), ([1, 2], 6, {0: 5})):
+        search.read(steps, at)
+        assert search.first == first, "step 1 comes after the turn"
+
+
+@pytest.mark.parametrize(("share", "steps"), [(0.6, [1, 2, 0]), (0.59, [1, 2]), (0.25, [1]), (0.1, [2]), (0.09, [])])
+def test_large_values_of_least_work_for_each_byte_are_taken_as_far_as_the_share_allows(share, steps):
+    """Step 3 is not cheap, and step 4 is a byte too small; what is too much work lets others have their turn."""
+    search, work = search_over([[]] * 5), {0: 30, 1: 20, 2: 10, 3: 0, 4: 1}
+    search.forward.waiting, search.problem.own, search.work = set(work), 100, work.__getitem__
+    for value, nbytes in zip(search.forward.values, (LEAST, 4 * LEAST, LEAST, LEAST, LEAST - 1)):
+        value.nbytes = nbytes
+    assert search.cheap_steps(share) == steps
