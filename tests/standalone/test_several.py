@@ -13,6 +13,7 @@ from cgraph.errors import BudgetError, FormatError, InputError
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
 from cgraph.standalone import files
+from cgraph.standalone.several import graph_of, suffixes_of
 from tests.support.exported import call, require, run_in_order
 
 SIZES = [{"n": 4}, {"n": 19}, {"n": 7}]
@@ -278,3 +279,27 @@ def test_the_stack_is_that_of_the_deepest_run_and_unknown_where_one_is(bounds, t
     }
     assert sorted(lines.values()) == sorted(known.values())
     assert ("stack unknown" in str(found)) == (together is None)
+
+
+def test_a_run_ends_in_its_sizes_in_the_order_of_the_first_and_0_is_a_size():
+    assert suffixes_of([{"n": 0}, {"n": 3}]) == ["_0", "_3"]
+    assert suffixes_of([{"a": 1, "b": 2}, {"b": 3, "a": 4}]) == ["_1_2", "_4_3"]
+    for sizes, match in (
+        ([{"n": 1}, {"n": 2}, {"n": 2}], "sizes has {'n': 2} twice"),
+        ([{"n": 1, "m": 1}, {"n": 1}], "sizes have n, m and n"),
+        ([{"n": 1}, {"n": 1.0}], "a size is 1.0. Give integers from 0"),
+        ([{"n": 1}, {}], "Give a list with a dict for each size"),
+        ({"n": 1}, "Give a list with a dict for each size"),
+    ):
+        with pytest.raises(FormatError, match=match):
+            suffixes_of(sizes)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_builder_returns_two_or_three_values(count):
+    assert graph_of(lambda sizes: (sizes["n"], 2), {"n": 5}).updates is None
+    graph = graph_of(lambda sizes: (1, 2, 3), {})
+    assert (graph.outputs, graph.inputs, graph.updates) == (1, 2, 3)
+    for kind in (tuple, list):
+        with pytest.raises(FormatError, match="build gives outputs, inputs and, perhaps, update edges"):
+            graph_of(lambda sizes, kind=kind: kind(range(count)), {})
