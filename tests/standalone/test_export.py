@@ -383,3 +383,11 @@ def test_names_of_outputs_and_options_are_the_users():
     options = {"budget": 3, "order": "depth_first"}
     assert compile_options(options) is options
     assert compile_options(options | {"strategy": "one_each"}) == options | {"memory": "one_each"}
+
+
+@pytest.mark.parametrize(("target", "second"), [("cortex-m7", 72), ("portable", 128)])
+def test_large_constants_are_aligned_as_the_machine_reads_them(target, second, tmp_path):
+    x, one, other = cg.Var((17,), name="x"), np.arange(17, dtype="f4"), np.arange(17, dtype="f4") + 3
+    y = cg.cumsum(cg.cumsum(x * one, 0) * other, 0)
+    assert cg.export(y, x, tmp_path / "m", target=target, check=False).constant_nbytes == second + 68
+    assert not (tmp_path / "m/check").exists()

@@ -12,7 +12,7 @@ from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.errors import BudgetError, FormatError, InputError
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
-from cgraph.standalone import files
+from cgraph.standalone import export, files
 from cgraph.standalone.several import graph_of, suffixes_of
 from tests.support.exported import call, require, run_in_order
 
@@ -303,3 +303,9 @@ def test_a_builder_returns_two_or_three_values(count):
     for kind in (tuple, list):
         with pytest.raises(FormatError, match="build gives outputs, inputs and, perhaps, update edges"):
             graph_of(lambda sizes, kind=kind: kind(range(count)), {})
+
+
+def test_sizes_of_which_some_have_kernels_of_bytes_need_a_folder_each(monkeypatch):
+    monkeypatch.setattr(export, "target_of", lambda function: function)
+    with pytest.raises(FormatError, match="some sizes have 8-bit kernels .* Export a folder for each"):
+        export.files_of_functions({"_1": 1, "_2": 1, "_3": 2}, None)
