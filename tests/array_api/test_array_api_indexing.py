@@ -125,11 +125,9 @@ def test_choices_and_broadcast_arrays():
 
 @pytest.mark.parametrize("is_lazy", [False, True])
 @pytest.mark.parametrize("value", [[5.0, 6.0], (1, 2), np.array([5, 6], "int8"), np.float32(7), 2, True], ids=repr)
-@pytest.mark.parametrize("key", [slice(1, 3), (0, slice(1, 3)), np.array([0, 2])], ids=str)
+@pytest.mark.parametrize("key", [slice(1, 3), (0, slice(0, 2)), np.array([0, 2])], ids=str)
 def test_numbers_lists_and_arrays_of_numpy_are_set_as_numpy_sets_them(key, value, is_lazy):
-    want = X[:, :2].copy() if isinstance(key, slice) else X.copy()
-    want = want.T.copy() if isinstance(key, np.ndarray) else want
-    value = np.reshape(value, (-1, 1)).tolist() if isinstance(key, np.ndarray) and np.ndim(value) else value
+    want = X[:, :2].copy()
     x = lazy(want) if is_lazy else xp.asarray(want)
     before = x * 1
     x[xp.asarray(key) if isinstance(key, np.ndarray) else key] = value

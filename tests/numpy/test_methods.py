@@ -20,7 +20,7 @@ X = drawn((3, 4)) - 2
     "reshape((2, 6))", "reshape(-1)", "reshape(12, order='F')", "reshape([6, 2], order='F')", "reshape(5)",
     "compress([True, False, True], 0)", "compress([0, 1])", "astype('float32')", "astype('int8', casting='safe')",
     "astype('complex64', casting='same_kind')", "astype('int32', casting='same_kind')",
-    "view('int64')", "view('uint64')",
+    "view('int64')", "view('uint64')", "view()", "compress([True], axis=1)", "astype('int8', 'K', 'unsafe')",
     "mT", "T", "real", "imag", "itemsize", "searchsorted(0)",
 ])  # fmt: skip
 def test_a_method_is_the_arrays(call):
