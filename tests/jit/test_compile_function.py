@@ -486,3 +486,34 @@ def test_what_an_argument_is_does_not_depend_on_the_calls_before(kind):
     for _ in range(2):
         used(np.arange(6, dtype="f4").reshape(2, 3))
     assert outcome(fresh) == outcome(used) == outcome(used)
+
+
+def test_a_compiled_method_is_a_function_of_its_class_too():
+    assert Layer.apply is vars(Layer)["apply"]
+    assert Layer.apply(Layer(np.ones(3), 1.0), X).b == 2 == Layer(np.ones(3), 1.0).apply(X).b
+
+
+def test_arguments_of_a_function_without_known_parameters_are_named_by_their_position():
+    def f(*xs):
+        return xs[0] + xs[1]["a"]
+
+    f.__signature__ = "unknown"
+    assert parameters_of(f) == {}
+    assert [x.name for x in cg.jit(f).compiled(X, {"a": X}).inputs] == ["arguments[0]", "arguments[1].a"]
+    with pytest.raises(ArgumentError, match=r"^arguments\[1\]\.a is <object"):
+        cg.jit(f)(X, {"a": object()})
+
+
+@pytest.mark.parametrize("numbers", ["x", 1.5, (0, "y"), [None]])
+def test_positions_of_static_arguments_are_integers(numbers):
+    with pytest.raises(ArgumentError, match="static_argnums is .*. Pass positions of arguments, such as 0 or"):
+        cg.jit(lambda x, y: x, static_argnums=numbers)
+
+
+def test_several_static_arguments_are_each_a_part_of_the_key():
+    f, traces = counted(lambda x, n, *, m: x * n + m)
+    for g in (cg.jit(f, static_argnums=[1], static_argnames=["m"]), cg.jit(f, static_argnames=("n", "m"))):
+        traces.clear()
+        for n, m in ((2, 3), (2, 4), (3, 3), (2, 3)):
+            assert g(X, n, m=m).tolist() == g(X, n=n, m=m).tolist() == (X * n + m).tolist()
+        assert all(type(args[0]) is not np.ndarray for args in traces) and len(traces) == 6
