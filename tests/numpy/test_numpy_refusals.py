@@ -8,6 +8,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import CgraphError
+from tests.numpy.evaluated import compare, drawn
 
 ROWS = [line.split(" | ") for line in Path(__file__).with_name("refusals.txt").read_text(encoding="utf-8").splitlines()]
 SPECS = {
@@ -33,3 +34,17 @@ def test_every_file_with_refusals_has_a_call():
         if path.stem not in others and "raise " in path.read_text(encoding="utf-8"):
             names = re.findall(r"^@of\(np\.([\w.]+)", path.read_text(encoding="utf-8"), re.MULTILINE)
             assert not names or any(f"np.{name}(" in text or f"np.{name}." in text for name in names), path.stem
+
+
+@pytest.mark.parametrize("call", [
+    "np.partition(v, 2)", "np.partition(v, -3)", "np.argpartition(x, 1, 0)", "np.quantile(v, 1)", "np.quantile(v, 0)",
+    "np.percentile(v, 100)", "np.nanpercentile(v, 0)", "np.polyder(v, 0)", "np.polyint(v, 0)", "np.polyfit(v, v, 0)",
+    "np.diff(v, 0)", "np.array_split(v, 1)", "np.einsum(v, [51])", "np.einsum(x, [0, 51])", "np.histogram(v, 1)",
+    "np.histogram(v, 3, (2, 2))", "np.histogram(v, [1, 1, 2])", "np.pad(v, 1, 'mean', stat_length=1)",
+    "np.gradient(v, edge_order=2)", "np.gradient(x, axis=0)", "np.add.reduceat(v, [2, 0])", "np.linspace(v, v + 1, 0)",
+    "np.vander(v, 0)", "np.unravel_index(i, (4,))", "np.cov(x, aweights=[0, 1, 2])", "np.linalg.tensorinv(M, 1)",
+    "np.linalg.multi_dot([v, v])", "np.digitize(v, [1, 1, 2])", "np.interp(v, v[:1], v[:1])",
+])  # fmt: skip
+def test_a_call_at_the_limit_is_accepted(call):
+    operands = {name: drawn(shape, dtype) for name, (shape, dtype) in SPECS.items() if name in "xvMi"}
+    compare(call, **operands | {"i": np.array([0, 3, 1])})
