@@ -245,3 +245,14 @@ def test_an_array_of_one_number_becomes_one_of_python_and_others_do_not(convert)
     if convert is operator.index:
         with pytest.raises(TypeError):
             convert(xp.asarray(1.5))
+
+
+def test_a_value_that_cannot_be_computed_fails_each_time_and_other_values_are_computed():
+    x = ramp() * 2
+    outside, inside = xp.take(x, xp.asarray([7])), x + 1
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            outside.value  # noqa: B018 - computes it
+        assert outside.is_lazy
+    np.testing.assert_array_equal(inside, np.arange(5.0) * 2 + 1)
+    np.testing.assert_array_equal(xp.take(x, xp.asarray([4])), [8])

@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import ShapeError
+from tests.numpy.evaluated import compare, drawn
 from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)

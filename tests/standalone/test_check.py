@@ -85,3 +85,10 @@ def test_the_names_of_files_end_as_their_run_does_whichever_inputs_there_are(suf
         files = check_files(function, arrays, suffix)
         assert list(files) == [f"check/in{suffix}.bin", f"check/out{suffix}.bin"]
         assert [len(raw) for raw in files.values()] == [36, 16]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_there_are_as_many_arrays_as_inputs(count):
+    x, y = cg.Var((2,), name="x"), cg.Var((2,), name="y")
+    with pytest.raises(ValueError, match="zip"):
+        check_files(cg.compile(x + y, [x, y]), [np.ones(2, "f4")] * count)
