@@ -18,8 +18,17 @@ from cgraph.errors import (
     NoKernelError,
     NoMeaningError,
 )
-from cgraph.ir.graph import Op, apply, locate, locates_errors, next_serial, snake_case, with_operands
-from cgraph.ir.origin import origin_at
+from cgraph.ir.graph import (
+    Op,
+    apply,
+    locate,
+    located_message,
+    locates_errors,
+    next_serial,
+    snake_case,
+    with_operands,
+)
+from cgraph.ir.origin import Origin, origin_at
 from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Spec
 from cgraph.ir.table import number_of
@@ -285,3 +294,9 @@ def test_an_error_that_gets_its_place_keeps_its_cause():
         with pytest.raises(CgraphError, match="at test_graph.py:") as refused:
             act()
         assert type(refused.value.__cause__) is TypeError
+
+
+def test_a_message_lists_operands_where_there_are_some():
+    origin = Origin("a.py", 3, "blocks.0")
+    assert located_message(Twice(), (), origin, "odd") == "twice at a.py:3 in blocks.0: odd"
+    assert located_message(Twice(), (X, Y), origin, "odd").endswith(": odd (x float32[3,4], y float32[3,4])")

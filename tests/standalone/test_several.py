@@ -309,3 +309,16 @@ def test_sizes_of_which_some_have_kernels_of_bytes_need_a_folder_each(monkeypatc
     monkeypatch.setattr(export, "target_of", lambda function: function)
     with pytest.raises(FormatError, match="some sizes have 8-bit kernels .* Export a folder for each"):
         export.files_of_functions({"_1": 1, "_2": 1, "_3": 2}, None)
+
+
+def test_inputs_of_a_check_belong_to_the_size_in_their_place(tmp_path):
+    def build(sizes):
+        x = cg.Var((sizes["n"],), "float32", "x")
+        return x * 2, x
+
+    values = [np.arange(3, dtype="f4") + 5, np.arange(2, dtype="f4")]
+    sizes = [{"n": x.size} for x in values]
+    cg.export_sizes(build, sizes, tmp_path / "m", target="cortex-m7", check=[[x] for x in values])
+    for x in values:
+        files = [(tmp_path / f"m/check/{side}_{x.size}.bin").read_bytes() for side in ("in", "out")]
+        assert files == [x.tobytes(), (x * 2).tobytes()]
