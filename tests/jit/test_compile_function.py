@@ -517,3 +517,26 @@ def test_several_static_arguments_are_each_a_part_of_the_key():
         for n, m in ((2, 3), (2, 4), (3, 3), (2, 3)):
             assert g(X, n, m=m).tolist() == g(X, n=n, m=m).tolist() == (X * n + m).tolist()
         assert all(type(args[0]) is not np.ndarray for args in traces) and len(traces) == 6
+
+
+def test_a_decorator_with_options_passes_each_of_them_on():
+    options = {"threads": 1, "budget": 1 << 20}
+
+    def scaled(x, n, *, m=2, to=0):
+        """Scale."""
+        return x * n + m + to
+
+    statics = {"static_argnums": 1, "static_argnames": ("m",)}
+    for f in (cg.jit(**statics, **options)(scaled), cg.jit(scaled, **statics, **options)):
+        assert (f.__name__, f.__doc__, f.__wrapped__) == ("scaled", "Scale.", scaled)
+        assert (f.static_numbers, f.static_names) == ({1}, {"n", "m"}) and f.options == options
+        assert f(X, 3, m=1, to=X).tolist() == (X * 4 + 1).tolist()
+        assert f.compiled(X, 3, m=1, to=X).nbytes <= 1 << 20
+    for name in ("n", "m"):
+        assert name in cg.jit(static_argnames=name)(scaled).static_names
+    assert cg.jit()(scaled).options == {} == cg.jit(scaled).options
+
+
+@pytest.mark.parametrize("function", [functools.partial(three, 2.0), Scaled(2.0).apply, np.add])
+def test_a_function_without_a_name_is_shown_as_it_is(function):
+    assert repr(cg.jit(function)) == f"<jit of {getattr(function, '__qualname__', repr(function))}>"

@@ -322,3 +322,35 @@ def test_inputs_of_a_check_belong_to_the_size_in_their_place(tmp_path):
     for x in values:
         files = [(tmp_path / f"m/check/{side}_{x.size}.bin").read_bytes() for side in ("in", "out")]
         assert files == [x.tobytes(), (x * 2).tobytes()]
+
+
+SETTINGS = {"name": "net", "names": ["total"], "form": "shared", "memory": "caller", "reset": True}
+
+
+@pytest.mark.parametrize("way", ["a graph", "a function", "sizes", "a function of sizes"])
+def test_every_setting_reaches_the_files_on_each_way(way, tmp_path, monkeypatch):
+    found = []
+
+    def files_of(functions, how):
+        found.append((list(functions), how))
+        return {}, "done"
+
+    def build(sizes):
+        x = cg.Var((sizes["n"],), "float32", "x")
+        return x * 2, x
+
+    monkeypatch.setattr(export, "files_of_functions", files_of)
+    (y, x), folder, engine = build({"n": 3}), tmp_path / "m", cg.ExportEngine("neon")
+    act = {
+        "a graph": lambda: cg.export(y, x, folder, target="neon", check=False, **SETTINGS),
+        "a function": lambda: cg.compile(y, x, engine=engine).export(folder, **SETTINGS),
+        "sizes": lambda: cg.export_sizes(build, [{"n": 3}], folder, target="neon", check=False, **SETTINGS),
+        "a function of sizes": lambda: cg.compile_sizes(build, {"x": ("n",)}, engine=engine).export(
+            folder, [{"n": 3}], **SETTINGS
+        ),
+    }[way]
+    assert act() == "done" and folder.is_dir()
+    ((suffixes, how),) = found
+    assert suffixes == (["_3"] if "sizes" in way else [""]) and (how.folder, how.machine) == (folder, "neon")
+    settings = {"name": how.prefix, "names": list(how.names), "form": how.form, "memory": how.memory, "reset": how.reset}
+    assert settings == SETTINGS
