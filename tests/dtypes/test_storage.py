@@ -222,7 +222,10 @@ def test_sizes_and_limits_are_the_peers(dtype):
     with np.errstate(invalid="ignore"):
         numbers = given.astype("float32")
     finite = np.isfinite(numbers)
-    assert row.largest == numbers[finite].max() and (row.bits, row.unsigned) == (8 * given.itemsize, f"u{given.itemsize}")
+    assert row.largest == numbers[finite].max() and (row.bits, row.unsigned) == (
+        8 * given.itemsize,
+        f"u{given.itemsize}",
+    )
     assert row.first_special == np.flatnonzero(~finite)[0] and numbers[row.bias << row.mantissa] == 1
     assert row.has_infinity == np.isinf(numbers).any()
     assert row.has_negative_zero == (np.signbit(numbers) & (numbers == 0)).any()

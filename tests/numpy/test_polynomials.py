@@ -47,7 +47,9 @@ def test_derivatives_and_integrals_of_every_degree(n):
     p = drawn((n,)) + 1
     for m in range(n + 1):
         compare(f"np.polyder(p, {m}), np.polyint(p, {m})", p=p)
-    compare("np.polyder(p), np.polyint(p), np.polyint(p, 2, 3.0), np.polyint(p, k=5), np.polyint(p, 2, [1.0, 2.0])", p=p)
+    compare(
+        "np.polyder(p), np.polyint(p), np.polyint(p, 2, 3.0), np.polyint(p, k=5), np.polyint(p, 2, [1.0, 2.0])", p=p
+    )
 
 
 def test_values_at_places_of_any_shape_and_by_any_number_of_coefficients():

@@ -53,7 +53,9 @@ def test_integers_are_zeros_where_random_ones_lie_outside_an_axis_and_floats_sta
     np.testing.assert_array_equal(read(files["check/out.bin"], [Spec((3, 4), x.dtype)])[0], table[[0, 0, 0]])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "bool", "int8", "uint8", "uint16", "int64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "complex64", "complex128", "bool", "int8", "uint8", "uint16", "int64"]
+)
 def test_random_numbers_fill_the_range_of_their_kind(dtype):
     x = random_input(np.random.default_rng(0), Spec((4000,), np.dtype(dtype)))
     assert x.dtype == dtype and x.shape == (4000,)

@@ -352,5 +352,11 @@ def test_every_setting_reaches_the_files_on_each_way(way, tmp_path, monkeypatch)
     assert act() == "done" and folder.is_dir()
     ((suffixes, how),) = found
     assert suffixes == (["_3"] if "sizes" in way else [""]) and (how.folder, how.machine) == (folder, "neon")
-    settings = {"name": how.prefix, "names": list(how.names), "form": how.form, "memory": how.memory, "reset": how.reset}
+    settings = {
+        "name": how.prefix,
+        "names": list(how.names),
+        "form": how.form,
+        "memory": how.memory,
+        "reset": how.reset,
+    }
     assert settings == SETTINGS

@@ -95,8 +95,10 @@ def elf(is_wide: bool, names: list[tuple[str, int]]) -> bytes:
     symbols = b""
     for name, section in [("", 0), *names]:
         at = texts.index(b"\0" + name.encode() + b"\0") + 1 if name else 0
-        symbols += struct.pack("<IBBHQQ", at, 16, 0, section, 0, 0) if is_wide else struct.pack(
-            "<IIIBBH", at, 0, 0, 16, 0, section
+        symbols += (
+            struct.pack("<IBBHQQ", at, 16, 0, section, 0, 0)
+            if is_wide
+            else struct.pack("<IIIBBH", at, 0, 0, 16, 0, section)
         )
     other = b"\0other\0" * 9
     parts = [(0, b"", 0), (3, other, 0), (2, symbols, 3), (3, texts, 0)]
