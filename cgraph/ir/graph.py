@@ -331,7 +331,7 @@ class Node(NodeMethods["Node"]):
 
 
 METHODS = {
-    **{"astype": 1, "clip": 2, "max": 1, "mean": 2, "min": 1, "squeeze": 1, "sum": 2},
+    "astype": 1, "clip": 2, "max": 1, "mean": 2, "min": 1, "squeeze": 1, "sum": 2,
     **dict.fromkeys(("eval", "item", "reshape", "swapaxes", "transpose"), MOST_AXES),
 }
 """Methods that this library uses itself, with the most arguments by position: ops by name, with keywords PLAIN only.

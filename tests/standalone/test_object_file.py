@@ -3,6 +3,7 @@
 import llvmlite.binding as llvm
 import pytest
 
+import cgraph as cg
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import new_target_machine
 from cgraph.standalone.entry import EntryWriter
@@ -10,7 +11,7 @@ from cgraph.standalone.memory import static_layout
 from cgraph.standalone.object_file import SMALL, Blob, blobs_of, calls_of, object_file
 from cgraph.standalone.settings import FORMS
 from cgraph.standalone.word_tables import word_tables
-from tests.support.exports import counter
+from tests.support.exports import counter, exported
 
 
 @pytest.mark.parametrize("nbytes", [1, SMALL - 1, SMALL, SMALL + 1, 3 * SMALL])
@@ -70,7 +71,10 @@ def test_each_form_has_its_code_and_no_form_shows_its_kernels():
     """Optimised as a whole, for size, or with each kernel as a function of the entry."""
     row = machine_named("cortex-m7")
     machine = new_target_machine(row.target, row.generation)
-    program = counter()
+    x = y = cg.Var((40,), "float32", "x")
+    for i in range(6):
+        y = cg.cumsum(y[::-1] * (i + 1.5), 0)
+    program = exported([y], [x], names=["y"])
     tables = word_tables([program], row.bits)
     entry = EntryWriter(program, static_layout(), row.bits, word_tables=tables).text()
     made = {form: object_file(program, entry, machine, row.target, form, True, tables) for form in FORMS[:3]}
