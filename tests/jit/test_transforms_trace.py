@@ -126,7 +126,8 @@ def test_bodies_of_loops_are_traced_in_a_trace_of_their_own():
 
 
 VIEW_CALLS = {
-    "T": "x.T", "array_split": "np.array_split(x, 2)[1]", "asanyarray": "ours.asanyarray(x)", "asarray": "ours.asarray(x)",
+    "T": "x.T", "array_split": "np.array_split(x, 2)[1]", "asanyarray": "ours.asanyarray(x)",
+    "asarray": "ours.asarray(x)",
     "ascontiguousarray": "ours.ascontiguousarray(x)", "asfortranarray": "ours.asfortranarray(x[0])",
     "atleast_1d": "np.atleast_1d(x)", "atleast_2d": "np.atleast_2d(x[1])", "atleast_3d": "np.atleast_3d(x)",
     "broadcast_arrays": "np.broadcast_arrays(x[:1], x)[0]", "broadcast_to": "np.broadcast_to(x[0], (2, 4))",

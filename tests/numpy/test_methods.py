@@ -21,7 +21,8 @@ X = drawn((3, 4)) - 2
     "compress([True, False, True], 0)", "compress([0, 1])", "astype('float32')", "astype('int8', casting='safe')",
     "astype('complex64', casting='same_kind')", "astype('int32', casting='same_kind')",
     "view('int64')", "view('uint64')", "view()", "compress([True], axis=1)", "astype('int8', 'K', 'unsafe')",
-    "sum(0, None, None, True)", "mean(1, 'float32', None, True)", "max(0, None, True)", "min(None, None, True, 1.5)", "clip(0, 1, None)",
+    "sum(0, None, None, True)", "mean(1, 'float32', None, True)", "max(0, None, True)",
+    "min(None, None, True, 1.5)", "clip(0, 1, None)",
     "mT", "T", "real", "imag", "itemsize", "searchsorted(0)",
 ])  # fmt: skip
 def test_a_method_is_the_arrays(call):
