@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import cgraph as cg
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.machines import machine_named
 from cgraph.record import replace
@@ -14,7 +15,7 @@ from cgraph.standalone.files import digest_of, files_of, manifest
 from cgraph.standalone.settings import settings_of
 from cgraph.standalone.word_tables import stored_words, word_tables
 from tests.standalone.recorded_texts import ONE
-from tests.support.exports import counter, facts
+from tests.support.exports import counter, exported, facts
 
 ALWAYS = {"m.h", "main.c", "manifest.json"}
 
@@ -97,7 +98,9 @@ def test_objects_of_arm_link_with_code_of_either_float_interface(tmp_path):
 
 
 def test_the_entry_as_c_copies_with_memcpy_and_its_stack_is_unknown(tmp_path):
-    result = files(tmp_path, form="c")
+    x = cg.Var((30,), name="x")
+    how, target = settings_of(tmp_path / "m", "neon", form="c"), machine_named("neon").target
+    result = files_of([exported([cg.cumsum(x, 0)], [x], machine="neon", names=["y"])], how, target)
     assert "memcpy" in result.externals and list(result.externals) == sorted(set(result.externals))
     assert result.stack_nbytes is None and json.loads(result.contents["manifest.json"])["bytes"]["stack"] is None
 

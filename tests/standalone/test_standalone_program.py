@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.kernels.kernel import Callback, Kernel
-from cgraph.standalone.program import ExportRow, check_code, joined, labels_of, shared_rows
+from cgraph.standalone.program import ExportRow, check_code, joined, labels_of, placed_constants, shared_rows
 from tests.support.exports import exported
 
 
@@ -44,6 +44,22 @@ def test_constants_lie_as_rows_first_read_them_before_vars_and_the_start_of_the_
     assert program.state == {"v": start.tobytes()}
     without = exported([y], [x], {v: v + y}, names=["y"])
     assert start.tobytes() not in without.constants and without.start_state == {}
+
+
+def test_constants_of_several_functions_come_in_the_order_of_their_first_addresses():
+    arrays = [np.full(3, i, "u1") for i in range(5)]
+
+    def code(constants, reads):
+        symbols = [SimpleNamespace(kind="constant", number=i) for i in range(len(constants))]
+        relocations = [SimpleNamespace(symbol=s, positions=np.array(reads[s.number])) for s in symbols]
+        other = SimpleNamespace(symbol=SimpleNamespace(kind="arena", number=0), positions=np.array([0]))
+        return SimpleNamespace(constants=constants, relocations=[other, *relocations], views={})
+
+    codes = [code(arrays[:3], [[9, 5], [7, 2], [4]]), code(arrays[2:4], [[8], [1]])]
+    nothing = SimpleNamespace(state=())
+    raw, starts = placed_constants([SimpleNamespace(cells=())] * 2, codes, [nothing] * 2, [b"\7" * 9], 64)
+    assert [raw[i] for i in range(0, 40, 8)] == [1, 2, 0, 3, 7]
+    assert [starts[id(x)] for x in arrays[:4]] == [16, 0, 8, 24]
 
 
 PLAIN, LAPACK, PYTHON = Kernel("conv.direct"), Kernel("lapack.eigh"), Callback(print, False, (), 0)
