@@ -176,35 +176,47 @@ def test_every_function_that_gives_views_has_a_call_here():
     assert set(VIEW_CALLS) == VIEWS
 
 
-def test_parameters_of_loops_are_taken_by_position_and_by_name():
+def test_functions_of_loops_get_traced_arrays_by_position_and_by_name():
+    """Which they may assign, unlike nodes."""
     x = np.array([3.0, 5.0])
 
-    def rounds(**named):
-        return cg.while_loop(**{"condition": lambda s: s[0] < 100, "body": lambda s: s * 2, "state": x} | named)
+    def below(s):
+        s[1] = 0
+        return s[0] < 100
 
-    def summed(**named):
-        return cg.scan(**{"f": lambda s, row: (s + row, s), "init": x * 0, "xs": np.ones((3, 2))} | named)
+    def twice(s):
+        s[...] = s * 2
+        return s
+
+    def plus(i, s):
+        s[...] = s + i
+        return s
+
+    def total(s, row):
+        s[...] = s + (x if row is None else row)
+        return s, None
 
     for f, want in (
-        (lambda x: cg.while_loop(lambda s: s[0] < 100, lambda s: s * 2, x, 3), x * 8),
-        (lambda x: rounds(state=x, maximum=3), x * 8),
-        (lambda x: cg.fori(1, 4, lambda i, s: s + i, x, 9), x + 6),
-        (lambda x: cg.fori(lower=1, upper=4, body=lambda i, s: s + i, state=x, maximum=9), x + 6),
-        (lambda x: cg.scan(lambda s, row: (s + x, None), x * 0, None, 4)[0], x * 4),
-        (lambda x: summed(init=x)[0], x + 3),
-        (lambda x: summed(f=lambda s, row: (s + x, None), init=x, xs=None, length=4)[0], x * 5),
+        (lambda x: cg.while_loop(below, twice, x, 3), x * 8),
+        (lambda x: cg.while_loop(condition=below, body=twice, state=x, maximum=3), x * 8),
+        (lambda x: cg.fori(1, 4, plus, x, 9), x + 6),
+        (lambda x: cg.fori(lower=1, upper=4, body=plus, state=x, maximum=9), x + 6),
+        (lambda x: cg.scan(total, x, None, 4)[0], x * 5),
+        (lambda x: cg.scan(f=total, init=x, xs=np.ones((3, 2)))[0], x + 3),
+        (lambda x: cg.scan(total, init=x, xs=None, length=4)[0], x * 5),
     ):
         np.testing.assert_array_equal(cg.jit(f)(x), want)
 
 
-def test_a_gradient_of_the_users_own_is_used_by_position_and_by_name():
-    def tripled(x, **named):
-        y = x * 2
-        if named:
-            return cg.custom_gradient(y=y, xs=[x], backward=lambda g: [g * 3]).sum()
-        return cg.custom_gradient(y, [x], lambda g: [g * 3]).sum()
+def test_a_gradient_of_the_users_own_gets_traced_arrays_by_position_and_by_name():
+    def backward(g):
+        g[...] = g * 3
+        return [g]
 
-    for f in (tripled, lambda x: tripled(x, named=True)):
+    for f in (
+        lambda x: cg.custom_gradient(x * 2, [x], backward).sum(),
+        lambda x: cg.custom_gradient(y=x * 2, xs=[x], backward=backward).sum(),
+    ):
         assert cg.grad(f)(np.ones(2)).tolist() == [3, 3] and cg.jit(f)(np.ones(2)) == 4
 
 
