@@ -10,6 +10,7 @@ import cgraph as cg
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.machines import machine_named
 from cgraph.record import replace
+from cgraph.standalone import files as export_files
 from cgraph.standalone.elf import with_any_float_abi
 from cgraph.standalone.files import digest_of, files_of, manifest
 from cgraph.standalone.settings import settings_of
@@ -113,3 +114,12 @@ def test_tables_of_arguments_count_for_every_run(tmp_path):
     nbytes = sum(tables[row.kernel].width * len(stored_words(row, tables[row.kernel])) for row in program.rows)
     assert files_of(one, how, target).table_nbytes == nbytes > 0
     assert files_of(two, how, target).table_nbytes == 2 * nbytes
+
+
+def test_a_linked_module_comes_with_its_loader_and_its_stack_is_unknown(tmp_path, monkeypatch):
+    linked = []
+    monkeypatch.setattr(export_files, "linked_module", lambda raw, programs: linked.append(raw) or b"module")
+    result = files(tmp_path, "wasm32")
+    assert set(result.contents) == ALWAYS | {"m.o", "m.wasm", "m.mjs"} and result.stack_nbytes is None
+    assert result.contents["m.wasm"] == b"module" and linked == [result.contents["m.o"]]
+    assert b"export async function load(source)" in result.contents["m.mjs"]
