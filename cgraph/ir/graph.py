@@ -330,10 +330,8 @@ class Node(NodeMethods["Node"]):
         return slots.numpy_function(function, types, args, kwargs)
 
 
-METHODS = {
-    "astype": 1, "clip": 2, "max": 1, "mean": 2, "min": 1, "squeeze": 1, "sum": 2,
-    **dict.fromkeys(("eval", "item", "reshape", "swapaxes", "transpose"), MOST_AXES),
-}
+METHODS = dict.fromkeys(("astype", "max", "min", "squeeze"), 1) | dict.fromkeys(("clip", "mean", "sum"), 2)
+METHODS |= dict.fromkeys(("eval", "item", "reshape", "swapaxes", "transpose"), MOST_AXES)
 """Methods that this library uses itself, with the most arguments by position: ops by name, with keywords PLAIN only.
 `cgraph.numpy` has the others, and calls with more arguments."""
 PLAIN = frozenset(["axis", "dtype", "keepdims"])
