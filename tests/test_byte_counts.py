@@ -108,3 +108,12 @@ def test_a_whole_unit_is_one_of_it_and_a_byte_less_is_not(unit):
     nbytes = byte_count(f"1 {unit}")
     assert bytes_text(nbytes) == f"1 {unit}" and byte_count(bytes_text(3 * nbytes)) == 3 * nbytes
     assert not bytes_text(nbytes - 1).endswith(unit)
+
+
+@pytest.mark.parametrize(("nbytes", "text"), [
+    (0, "0 B"), (1, "1 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.50 KiB"), (1025, "1.00 KiB"),
+    (99 * 1024 + 512, "99.50 KiB"), (100 * 1024 + 256, "100.2 KiB"), (1024**2 - 1, "1024.0 KiB"), (5 << 19, "2.50 MiB"),
+    (1 << 40, "1024 GiB"), ((1 << 40) + (1 << 29), "1024.5 GiB"),
+])  # fmt: skip
+def test_a_text_has_two_decimals_below_100_one_above_and_none_of_whole_units(nbytes, text):
+    assert bytes_text(nbytes) == text

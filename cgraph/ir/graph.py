@@ -27,7 +27,7 @@ from cgraph.ir.cut import Cut
 from cgraph.ir.node_methods import NodeMethods
 from cgraph.ir.origin import Origin, is_own, user_line, variable_at
 from cgraph.ir.row_rule import RowRule
-from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.spec import MOST_AXES, Bundle, Spec
 from cgraph.ir.table import NodeTable, number_of
 from cgraph.ir.tracing import TRACE
 from cgraph.ir.work import Work
@@ -303,7 +303,7 @@ class Node(NodeMethods["Node"]):
                 return slots.numpy_attribute(self, name)
 
             def method(*args: Any, **kwargs: Any) -> Any:
-                own = kwargs.keys() <= PLAIN
+                own = kwargs.keys() <= PLAIN and len(args) <= METHODS[name]
                 return (partial(OPS[name], self) if own else slots.numpy_attribute(self, name))(*args, **kwargs)
 
             return method
@@ -330,8 +330,10 @@ class Node(NodeMethods["Node"]):
         return slots.numpy_function(function, types, args, kwargs)
 
 
-METHODS = frozenset("astype clip eval item max mean min reshape squeeze sum swapaxes transpose".split())
-"""Methods that this library uses itself: ops by name, with keywords PLAIN only. `cgraph.numpy` has the others."""
+METHODS = dict.fromkeys(("astype", "max", "min", "squeeze"), 1) | dict.fromkeys(("clip", "mean", "sum"), 2)
+METHODS |= dict.fromkeys(("eval", "item", "reshape", "swapaxes", "transpose"), MOST_AXES)
+"""Methods that this library uses itself, with the most arguments by position: ops by name, with keywords PLAIN only.
+`cgraph.numpy` has the others, and calls with more arguments."""
 PLAIN = frozenset(["axis", "dtype", "keepdims"])
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",

@@ -120,7 +120,7 @@ def difference(x: Node, index: Any, value: Any) -> Node:
 @locates_errors
 def raised(x: Node, index: Any, value: Any) -> Node:
     """Return `x` raised to the value at an index."""
-    return power(x, with_update(ones_like(x), index, value, "multiply"))
+    return power(x, with_update(ones_like(x), index, fitting(value, x), "multiply"))
 
 
 @locates_errors
@@ -128,7 +128,15 @@ def quotient(x: Node, index: Any, value: Any) -> Node:
     """Return `x` divided by the value at an index. DTypeError if `x` has integers."""
     if x.dtype.kind not in "fc":
         raise DTypeError(f"a quotient is not an integer, and {x.name} is {x.spec}; use x.astype('float64')")
-    return true_divide(x, with_update(ones_like(x), index, value, "multiply"))
+    return true_divide(x, with_update(ones_like(x), index, fitting(value, x), "multiply"))
+
+
+def fitting(value: Any, x: Node) -> Node:
+    """Return a value as a node. DTypeError if it is of another kind than `x`, such as float for integers."""
+    value = as_node(value, x.dtype)
+    if not np.can_cast(value.dtype, x.dtype, "same_kind"):
+        raise DTypeError(f"{value.dtype} does not go into {x.name} {x.spec}; use value.astype({str(x.dtype)!r})")
+    return value
 
 
 @locates_errors
@@ -146,9 +154,7 @@ def with_update(x: Node, index: Any, value: Any, how: str) -> Node:
         DTypeError: the value's dtype does not go into that of `x`, such as float into integers
         ShapeError: the value does not fit
     """
-    value, combine = as_node(value, x.dtype), COMBINE[how]
-    if not np.can_cast(value.dtype, x.dtype, "same_kind"):
-        raise DTypeError(f"{value.dtype} does not go into {x.name} {x.spec}; use value.astype({str(x.dtype)!r})")
+    value, combine = fitting(value, x), COMBINE[how]
     parts = index if isinstance(index, tuple) else (index,)
     if any(map(is_mask, parts)):
         return with_mask(x, index, combine(x, with_item(x, index, value)))

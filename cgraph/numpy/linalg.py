@@ -231,7 +231,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Node:
     if axes is not None:
         a = transpose(a, [*(i for i in range(a.ndim) if i not in axes), *axes])
     rest = a.shape[b.ndim :]
-    if prod(rest) != b.size:
+    if not prod(a.shape[: b.ndim]) == prod(rest) == b.size:
         raise ShapeError(
             f"{a.spec} is not a square matrix for the right side {b.spec}; use axes= to choose the axes of the solution"
         )

@@ -229,7 +229,7 @@ class CompiledFunction:
             inner_args, inner_kwargs = unflatten(structure, copies)
             result = self.__wrapped__(*inner_args, **inner_kwargs)
             for stream, inner in zip(streams_in((args, kwargs)), streams_in((inner_args, inner_kwargs))):
-                stream.key = inner.key
+                stream.key = inner.key if outer else node_of(inner.key)
             return result if outer else map_leaves(lambda x: x.node if isinstance(x, Tracer) else x, result)
 
         return work() if outer else trace.run(work)

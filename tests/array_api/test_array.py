@@ -1,6 +1,7 @@
 """Arrays stay lazy until they are asked, are computed once, and share Functions by the structure of their graphs."""
 
 import gc
+import operator
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from cgraph import array_api as xp
 from cgraph.array_api.array import MOST_NODES
 from cgraph.array_api.calls import COUNTS
-from cgraph.array_api.values import FUNCTIONS
+from cgraph.array_api.values import FUNCTIONS, walk
 from tests.support.tolerance import assert_near, near
 
 
@@ -207,3 +208,51 @@ def test_attributes_are_those_of_the_value_before_and_after_it_is_computed(shape
     for device, stream in (("gpu", None), ("cpu", 1)):
         with pytest.raises(ValueError, match="Use device='cpu'"):
             x.to_device(device, stream=stream)
+
+
+@pytest.mark.parametrize("change", ["in place", "elements"])
+def test_a_loop_that_changes_one_array_is_run_in_pieces(change):
+    x = ramp() * 1
+    for i in range(MOST_NODES + 40):
+        if change == "elements":
+            x[i % 5] = i
+        else:
+            x += 1
+    assert x.count <= MOST_NODES and len(walk(x.node)[0]) < MOST_NODES
+    last = np.arange(MOST_NODES + 35.0, MOST_NODES + 40)
+    want = last[np.argsort(last % 5)] if change == "elements" else np.arange(5.0) + MOST_NODES + 40
+    np.testing.assert_array_equal(x, want)
+
+
+def test_numpys_arrays_share_the_value_unless_a_copy_or_another_dtype_is_asked_for():
+    x = ramp() * 2
+    assert np.shares_memory(np.asarray(x), x.value) and np.shares_memory(x.__array__(copy=False), x.value)
+    assert not np.shares_memory(np.array(x), x.value)
+    for other in (np.asarray(x, "float32"), np.array(x, "float32", copy=True)):
+        assert other.dtype == "float32" and other.tolist() == [0, 2, 4, 6, 8]
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(x, "float32", copy=False)
+    assert x.__dlpack_device__() == np.ones(1).__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("convert", [bool, int, float, complex, operator.index])
+def test_an_array_of_one_number_becomes_one_of_python_and_others_do_not(convert):
+    for value in (0, 3):
+        got, want = convert(xp.asarray(value) * 1), convert(np.asarray(value))
+        assert got == want and type(got) is type(want)
+    with pytest.raises((TypeError, ValueError)):
+        convert(ramp(3))
+    if convert is operator.index:
+        with pytest.raises(TypeError):
+            convert(xp.asarray(1.5))
+
+
+def test_a_value_that_cannot_be_computed_fails_each_time_and_other_values_are_computed():
+    x = ramp() * 2
+    outside, inside = xp.take(x, xp.asarray([7])), x + 1
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            outside.value  # noqa: B018 - computes it
+        assert outside.is_lazy
+    np.testing.assert_array_equal(inside, np.arange(5.0) * 2 + 1)
+    np.testing.assert_array_equal(xp.take(x, xp.asarray([4])), [8])

@@ -1,5 +1,7 @@
 """New Arrays: NumPy's values and the standard's dtypes; what shares memory and what is a copy; only one device."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,13 @@ def test_another_device_is_an_error_of_every_function():
         assert isinstance(call(*arguments, device="cpu"), Array)
         with pytest.raises(ValueError, match="there is no device 'gpu'"):
             call(*arguments, device="gpu")
+
+
+def test_arrays_of_other_libraries_are_copied_unless_copy_is_false():
+    given = np.arange(3.0)
+    other = SimpleNamespace(__dlpack__=given.__dlpack__, __dlpack_device__=given.__dlpack_device__)
+    copies = [xp.asarray(other), xp.asarray(other, copy=True), xp.from_dlpack(given, copy=True)]
+    shared = [xp.asarray(other, copy=False), xp.from_dlpack(other), xp.from_dlpack(given, copy=False)]
+    same(xp.asarray(other, dtype=xp.float32), given.astype("float32"))
+    given[0] = 9
+    assert [float(x[0]) for x in copies] == [0, 0, 0] and [float(x[0]) for x in shared] == [9, 9, 9]

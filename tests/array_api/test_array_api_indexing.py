@@ -121,3 +121,17 @@ def test_choices_and_broadcast_arrays():
     assert xp.where(mask, xp.asarray(np.ones(2, "float32")), 2.5).dtype == "float32"
     a, b = xp.broadcast_arrays(xp.asarray([1, 2]), xp.asarray([[3], [4]]))
     assert np.asarray(a).tolist() == [[1, 2]] * 2 and np.asarray(b).tolist() == [[3, 3], [4, 4]]
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize("value", [[5.0, 6.0], (1, 2), np.array([5, 6], "int8"), np.float32(7), 2, True], ids=repr)
+@pytest.mark.parametrize("key", [slice(1, 3), (0, slice(0, 2)), np.array([0, 2])], ids=str)
+def test_numbers_lists_and_arrays_of_numpy_are_set_as_numpy_sets_them(key, value, is_lazy):
+    want = X[:, :2].copy()
+    x = lazy(want) if is_lazy else xp.asarray(want)
+    before = x * 1
+    x[xp.asarray(key) if isinstance(key, np.ndarray) else key] = value
+    np.testing.assert_array_equal(before, want)
+    want[key] = value
+    np.testing.assert_array_equal(x, want)
+    assert x.dtype == want.dtype

@@ -68,3 +68,24 @@ def test_settings_are_given_by_name_only():
     for call in (xp.linalg.cholesky, xp.linalg.diagonal, xp.linalg.svd, xp.linalg.trace):
         with pytest.raises(TypeError):
             call(xp.asarray(DEFINITE), 1)
+
+
+WITHOUT_SETTINGS = {
+    "cross": (A, A[::-1]), "matmul": (A, B), "solve": (A, B), "outer": (A[0, 0], B[0, :, 0]), "matrix_power": (A, 3),
+    "tensordot": (A, RNG.standard_normal((3, 3, 2))), "vecdot": (A, A[::-1]), "svd": (TALL,), "qr": (TALL,),
+    "matrix_transpose": (B,), "diagonal": (B,), "trace": (B,), "pinv": (TALL,), "matrix_norm": (B,),
+    "vector_norm": (B,), "matrix_rank": (np.diag([1.0, 1e-9, 1e-18]),), "svdvals": (B,),
+}  # fmt: skip
+UP_TO_SIGNS = ("eig", "eigh", "qr", "svd")
+
+
+@pytest.mark.parametrize("name", xp.linalg.__all__)
+def test_a_function_without_settings_has_the_standards_defaults(name):
+    operands = WITHOUT_SETTINGS.get(name, (DEFINITE,))
+    got = getattr(xp.linalg, name)(*(xp.asarray(x) if isinstance(x, np.ndarray) else x for x in operands))
+    want = getattr(np.linalg, name)(*operands)
+    several = isinstance(want, tuple)
+    for a, b in zip(got if several else [got], want if several else [want], strict=True):
+        a = a.value
+        assert a.shape == b.shape
+        assert_near(*((abs(a), abs(b)) if name in UP_TO_SIGNS else (a, b)), "float64 conditioned", 1)

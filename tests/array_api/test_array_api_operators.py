@@ -93,3 +93,15 @@ def test_the_namespace_of_an_array():
         x.__array_namespace__(api_version="1999")
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4)], ids=str)
+def test_only_a_matrix_has_a_transpose(shape):
+    with pytest.raises(ValueError):
+        np.asarray(xp.asarray(np.zeros(shape)).T)
+    assert xp.asarray(np.zeros((2, 3))).T.shape == (3, 2)
+
+
+@pytest.mark.parametrize("version", [None, "2021.12", "2022.12", "2023.12", "2024.12"])
+def test_every_version_of_the_standard_up_to_this_one_is_the_namespace(version):
+    assert xp.asarray(1).__array_namespace__(api_version=version) is xp and xp.__array_api_version__ == "2024.12"

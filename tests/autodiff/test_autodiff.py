@@ -236,3 +236,13 @@ def test_a_gradient_of_the_users_own_that_does_not_fit_is_refused(backward):
     x, w = filled(3), filled(3, seed=1)
     with pytest.raises(ShapeError, match="test_autodiff.py"):
         cg.gradient(cg.sum(cg.custom_gradient(x * w, [x, w], backward)), [x, w])
+
+
+def test_gradients_come_in_a_list_for_a_list_and_alone_for_a_node():
+    x, y = filled(2), filled(3)
+    loss = cg.sum(x) + cg.sum(y * 2)
+    assert cg.gradient(loss, []) == [] and isinstance(cg.gradient(loss, x), cg.Node)
+    for xs in ([y, x], (y, x)):
+        found = cg.gradient(loss, xs)
+        assert type(found) is list and [g.shape for g in found] == [(3,), (2,)]
+    assert [g.tolist() for g in evaluate(found)] == [[2, 2, 2], [1, 1]]

@@ -7,6 +7,7 @@ import cgraph as cg
 from cgraph.batching.batch import batch, batched_node, one_by_one, samplewise
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
+from cgraph.ir.origin import ORIGIN
 from cgraph.ir.traverse import post_order
 from cgraph.ops.control import UNROLLED
 from cgraph.ops.conv import Conv2d
@@ -124,3 +125,13 @@ def test_a_value_that_is_given_stands_for_its_node_whatever_the_node_depends_on(
     got = evaluate(batch([inner, inner * 2, inner - X[0]], new, rows, SIZE))
     for a, b in zip(got, (alike, alike * 2, alike - ROWS[X].value[:, 0])):
         assert_close(a, b)
+
+
+def test_batched_nodes_have_the_lines_of_the_nodes_that_they_replace():
+    first = cg.exp(X)
+    second = cg.sum(first, 0)
+    loop = cg.searchsorted(W, second)
+    got, looped = batch([second, loop], {W: SHARED}, ROWS, SIZE)
+    assert len({node.origin for node in (first, second, loop)}) == 3
+    assert (got.origin, got.operands[0].origin, looped.origin) == (second.origin, first.origin, loop.origin)
+    assert ORIGIN.get() is None

@@ -214,3 +214,18 @@ def test_a_function_of_a_storage_dtype_is_that_of_float32(function, dtype):
 def results_of(x):
     """Return one result or several as a list."""
     return list(x) if isinstance(x, tuple | list) else [x]
+
+
+@pytest.mark.parametrize("dtype", PEERS)
+def test_sizes_and_limits_are_the_peers(dtype):
+    row, given = BY_NAME[dtype], ALL[dtype].view(PEERS[dtype])
+    with np.errstate(invalid="ignore"):
+        numbers = given.astype("float32")
+    finite = np.isfinite(numbers)
+    assert row.largest == numbers[finite].max() and (row.bits, row.unsigned) == (
+        8 * given.itemsize,
+        f"u{given.itemsize}",
+    )
+    assert row.first_special == np.flatnonzero(~finite)[0] and numbers[row.bias << row.mantissa] == 1
+    assert row.has_infinity == np.isinf(numbers).any()
+    assert row.has_negative_zero == (np.signbit(numbers) & (numbers == 0)).any()

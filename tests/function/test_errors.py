@@ -257,3 +257,41 @@ def test_every_choice_holds_for_graphs_in_which_nothing_runs(choice):
         value = np.random.default_rng(0).normal(size=shape).astype("float32")
         for y, want in ((x, value), (x[..., ::-1], value[..., ::-1]), (w, np.ones(shape)), (cg.Const(value), value)):
             np.testing.assert_array_equal(cg.compile(y, [x], **choice)(value), want)
+
+
+KINDS = {
+    cg.errors.ShapeError: (CgraphError, ValueError),
+    cg.errors.DTypeError: (CgraphError, TypeError),
+    cg.errors.ArgumentError: (CgraphError, TypeError, ValueError),
+    cg.errors.NoMeaningError: (CgraphError, TypeError, AttributeError),
+    cg.errors.GraphError: (CgraphError, ValueError),
+    cg.errors.OptionError: (GraphError, TypeError),
+    cg.errors.UnassignedError: (CgraphError, ValueError),
+    cg.errors.InputError: (CgraphError, ValueError),
+    cg.errors.PositionError: (CgraphError, IndexError),
+    cg.errors.NoKernelError: (CgraphError, NotImplementedError),
+    cg.errors.NoGradientError: (CgraphError, NotImplementedError),
+    cg.errors.PlanError: (CgraphError, ValueError),
+    cg.errors.BudgetError: (CgraphError, MemoryError),
+    cg.errors.ArenaError: (CgraphError, MemoryError),
+    cg.errors.FormatError: (CgraphError, ValueError),
+    cg.errors.WeightsError: (CgraphError, OSError),
+    cg.errors.EngineError: (CgraphError, RuntimeError),
+    cg.errors.UnavailableError: (CgraphError, RuntimeError),
+    cg.errors.MemberError: (CgraphError, RuntimeError),
+    cg.errors.CgraphError: (Exception,),
+}
+
+
+def test_each_error_is_also_pythons_error_of_its_kind():
+    """Programs that catch Python's go on working."""
+    assert {kind: kind.__bases__ for kind in KINDS} == KINDS
+    own = {x for x in vars(cg.errors).values() if isinstance(x, type) and issubclass(x, Exception)}
+    assert own == {*KINDS, cg.errors.MemoryWarning} and issubclass(cg.errors.MemoryWarning, UserWarning)
+    assert not any(kind("text").is_located for kind in KINDS)
+
+
+def test_a_file_whose_parts_contradict_one_another_is_damaged():
+    error = cg.errors.damaged_file("a header of 3 bytes ends behind the file")
+    assert isinstance(error, cg.errors.FormatError)
+    assert str(error).endswith("behind the file. The file is damaged: export or download it again")

@@ -1,5 +1,6 @@
 """Ops and nodes: which are one, what operators call in which order, and what errors say of them."""
 
+import operator
 import pickle
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,8 +18,17 @@ from cgraph.errors import (
     NoKernelError,
     NoMeaningError,
 )
-from cgraph.ir.graph import Op, apply, locate, locates_errors, next_serial, snake_case, with_operands
-from cgraph.ir.origin import origin_at
+from cgraph.ir.graph import (
+    Op,
+    apply,
+    locate,
+    located_message,
+    locates_errors,
+    next_serial,
+    snake_case,
+    with_operands,
+)
+from cgraph.ir.origin import Origin, origin_at
 from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Spec
 from cgraph.ir.table import number_of
@@ -172,7 +182,7 @@ REFUSALS = [
     ("x.at", NoMeaningError, lambda x: x.__setitem__(0, 1)),
     ("np.delete", NoMeaningError, lambda x: x.__delitem__(0)),
     ("is a node, not a function", NoMeaningError, lambda x: x(1)),
-    *(("holds no data; call .item", NoMeaningError, kind) for kind in (float, int, complex)),
+    *(("holds no data; call .item", NoMeaningError, kind) for kind in (float, int, complex, operator.index)),
     ("holds no data; call .item", NoMeaningError, lambda x: f"{x:.2f}"),
 ]
 
@@ -204,7 +214,9 @@ def test_facets_that_an_op_lacks_name_it():
     with pytest.raises(NotImplementedError, match="twice does not define meaning"):
         node.op.meaning(np.zeros(1))
     assert node.op.multiply_adds(X.spec) == 0 and node.op.cut(X.spec) is None and node.op.alias(X) is None
-    assert node.op.reads((X, Y)) == (X, Y) and node.op.reason(node) is node
+    assert node.op.reads((X, Y)) == (X, Y) and node.op.reason(node) is node and node.op.row_rule(X.spec) is None
+    with pytest.raises(NotImplementedError, match="op does not define infer"):
+        Op().infer(X.spec)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +287,16 @@ def test_arguments_that_cannot_be_read_are_shown_shortened_and_errors_of_callers
 )
 def test_names_in_snake_case(name, snake):
     assert snake_case(name) == snake
+
+
+def test_an_error_that_gets_its_place_keeps_its_cause():
+    for act in (lambda: cg.astype(X, "no such"), lambda: cg.concat(5)):
+        with pytest.raises(CgraphError, match="at test_graph.py:") as refused:
+            act()
+        assert type(refused.value.__cause__) is TypeError
+
+
+def test_a_message_lists_operands_where_there_are_some():
+    origin = Origin("a.py", 3, "blocks.0")
+    assert located_message(Twice(), (), origin, "odd") == "twice at a.py:3 in blocks.0: odd"
+    assert located_message(Twice(), (X, Y), origin, "odd").endswith(": odd (x float32[3,4], y float32[3,4])")

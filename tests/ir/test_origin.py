@@ -116,3 +116,15 @@ def test_a_name_holds_inside_its_block_alone_also_after_a_failure():
             raise ZeroDivisionError
         assert user_line().name == "loss"
     assert user_line().name == ""
+
+
+@pytest.mark.parametrize(("line", "name"), [
+    ("f = cg.compile_sizes(build, sizes)", ""), ("g = jit(f)", ""), ("r = cg.export(y, x, folder)", ""),
+    ("q = quantise(y, x)", ""), ("t = nn.train_step(x)", ""), ("y = x.jitter(1)", "y"), ("exported = g(x)", "exported"),
+    ("compiled: cg.Node = g(x)", "compiled"), ("größe = g(x)", "größe"), ("_y1 = g(x)", "_y1"), ("1y = g(x)", ""),
+    ("y += g(x)", ""), ("if (y := g(x)) is not None:", ""), ("y.z = g(x)", ""), ("y = z = g(x)", "y"), ("", ""),
+])  # fmt: skip
+def test_only_a_plain_assignment_of_a_value_has_a_variable(line, name, monkeypatch):
+    file = f"<input of {line}>"
+    monkeypatch.setitem(linecache.cache, file, (len(line), None, [line], file))
+    assert variable_at(file, 1) == name

@@ -486,3 +486,66 @@ def test_what_an_argument_is_does_not_depend_on_the_calls_before(kind):
     for _ in range(2):
         used(np.arange(6, dtype="f4").reshape(2, 3))
     assert outcome(fresh) == outcome(used) == outcome(used)
+
+
+def test_a_compiled_method_is_a_function_of_its_class_too():
+    assert Layer.apply is vars(Layer)["apply"]
+    assert Layer.apply(Layer(np.ones(3), 1.0), X).b == 2 == Layer(np.ones(3), 1.0).apply(X).b
+
+
+def test_arguments_of_a_function_without_known_parameters_are_named_by_their_position():
+    def f(*xs):
+        return xs[0] + xs[1]["a"]
+
+    f.__signature__ = "unknown"
+    assert parameters_of(f) == {}
+    assert [x.name for x in cg.jit(f).compiled(X, {"a": X}).inputs] == ["arguments[0]", "arguments[1].a"]
+    with pytest.raises(ArgumentError, match=r"^arguments\[1\]\.a is <object"):
+        cg.jit(f)(X, {"a": object()})
+
+
+@pytest.mark.parametrize("numbers", ["x", 1.5, (0, "y"), [None]])
+def test_positions_of_static_arguments_are_integers(numbers):
+    with pytest.raises(ArgumentError, match="static_argnums is .*. Pass positions of arguments, such as 0 or"):
+        cg.jit(lambda x, y: x, static_argnums=numbers)
+
+
+def test_several_static_arguments_are_each_a_part_of_the_key():
+    f, traces = counted(lambda x, n, *, m: x * n + m)
+    for g in (cg.jit(f, static_argnums=[1], static_argnames=["m"]), cg.jit(f, static_argnames=("n", "m"))):
+        for n, m in ((2, 3), (2, 4), (3, 3), (2, 3)):
+            assert g(X, n, m=m).tolist() == g(X, n=n, m=m).tolist() == (X * n + m).tolist()
+        assert len(traces) == 6, "the second one is the first one written in another way"
+
+
+def test_a_decorator_with_options_passes_each_of_them_on():
+    options = {"threads": 1, "budget": 1 << 20}
+
+    def scaled(x, n, *, m=2, to=0):
+        """Scale."""
+        return x * n + m + to
+
+    statics = {"static_argnums": 1, "static_argnames": ("m",)}
+    for f in (cg.jit(**statics, **options)(scaled), cg.jit(scaled, **statics, **options)):
+        assert (f.__name__, f.__doc__, f.__wrapped__) == ("scaled", "Scale.", scaled)
+        assert (f.static_numbers, f.static_names) == ({1}, {"n", "m"}) and f.options == options
+        assert f(X, 3, m=1, to=X).tolist() == (X * 4 + 1).tolist()
+        assert f.compiled(X, 3, m=1, to=X).nbytes <= 1 << 20
+    for name in ("n", "m"):
+        assert name in cg.jit(static_argnames=name)(scaled).static_names
+    assert cg.jit()(scaled).options == {} == cg.jit(scaled).options
+
+
+@pytest.mark.parametrize("function", [functools.partial(three, 2.0), Scaled(2.0).apply, np.add])
+def test_a_function_without_a_name_is_shown_as_it_is(function):
+    assert repr(cg.jit(function)) == f"<jit of {getattr(function, '__qualname__', repr(function))}>"
+
+
+def test_a_stream_goes_on_as_a_node_after_a_call_with_nodes():
+    x = cg.Var((2,), "float64").assign([1.0, 2.0])
+    stream, plain = (cg.numpy.random.default_rng(3) for _ in range(2))
+    draw = cg.jit(lambda x, stream: x * stream.normal(size=2))
+    for function in (draw, cg.grad(lambda x, stream: (x * x * stream.normal(size=2)).sum()), draw):
+        scale = 2 if function is not draw else 1
+        assert_near(function(x, stream).eval(), scale * x.value * plain.normal(size=2), "float64 formulas")
+    assert_near(stream.normal(size=3).eval(), plain.normal(size=3), "float64 formulas")

@@ -230,3 +230,11 @@ def test_an_argument_that_is_named_twice_has_its_gradient_twice(argnums):
             for a, b in zip(*map(leaves_of, (got, want)), strict=True):
                 np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(others, y * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_a_gradient_has_the_dtype_of_its_argument_and_the_value_that_of_the_result(dtype):
+    x, y = X.astype(dtype), X.astype("float64")
+    value, (to_x, to_y) = cg.value_and_grad(lambda x, y: np.sum(np.abs(x) ** 2) + np.sum(y), (0, 1))(x, y)
+    assert (to_x.dtype, to_y.dtype, value.dtype) == (dtype, "float64", "float64")
+    assert cg.grad(lambda x: np.sum(np.abs(x) ** 2))(x).dtype == dtype

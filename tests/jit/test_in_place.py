@@ -22,6 +22,9 @@ PROGRAMS = [
     "y = np.stack([x[:3, :3]] * 3); np.fill_diagonal(y, 9); x = y",
     "np.put_along_axis(x, x.argmax(1)[:, None], -5, 1)", "np.put_along_axis(x, np.array([0, 7]), 1, None)",
     "x[0] = x[0, ::-1]; y = x[0]; y.partition(3); x[1, 0] = y[3]; x[0] = 0",
+    "x *= 5; x %= 7; x.sort()", "x *= 5; x %= 7; x.sort(0)", "x *= 5; x %= 7; x.sort(axis=-2)",
+    "x[:2] = x[1::-1]; x[:2].partition(1, 0)", "x[:2] = x[1::-1]; x[:2].partition(kth=1, axis=0)",
+    "np.copyto(x, -x, where=[True, False, True, False])", "np.putmask(x, x // 4, -1)",
 ]  # fmt: skip
 """Programs on an array `x` of three by four and an integer `i`, which is 1."""
 
@@ -41,6 +44,7 @@ def test_a_program_gives_what_numpy_gives(program):
     (lambda x: np.put(x, [99], 1, mode="clip"), NoMeaningError, "np.clip"),
     (lambda x: np.fill_diagonal(x, 1, wrap=True), ShapeError, "without wrap=True"),
     (lambda x: np.fill_diagonal(x[0], 1), ShapeError, "takes a matrix"),
+    (lambda x: np.fill_diagonal(x.reshape(3, 2, 2) + 0, 1), ShapeError, "equal lengths"),
     (lambda x: np.copyto(x.sum(), 1), DTypeError, "is a number"),
     (lambda x: np.place(x, x > 2, [1, 2]), NoMeaningError, "np.where"),
     (lambda x: cg.vmap(lambda row: np.copyto(x, row))(x), GraphError, "an array of an enclosing function"),

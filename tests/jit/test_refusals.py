@@ -1,5 +1,7 @@
 """What a traced function cannot do is refused with the user's file and line and the way out."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -69,3 +71,62 @@ def test_a_traced_array_prints_as_its_node():
     texts = []
     cg.jit(lambda x: texts.append(f"{x} {x.sum()!r}") or x)(X)
     assert texts[0].startswith("<traced <x float64[2,3] at test_refusals.py:")
+
+
+def doubled(x):
+    return x * 2
+
+
+def turned(x):
+    return (x * 1j).sum()
+
+
+def titled(x):
+    return "title"
+
+
+TEXTS = [
+    (lambda: cg.grad(doubled)(X), "<grad of doubled>: the function returns multiply float64[2,3]; return one number, "
+     "such as its sum"),
+    (lambda: cg.hessian(doubled)(X), "<grad of doubled>: the function returns multiply float64[2,3]; return one "
+     "number, such as its sum"),
+    (lambda: cg.value_and_grad(turned)(X), "<value_and_grad of turned>: the function returns sum complex128[]; return "
+     "a float, such as np.real(y)"),
+    (lambda: cg.value_and_grad(titled)(X), "<value_and_grad of titled>: the function returns 'title', which is not "
+     "one traced float; return one number that depends on the arguments, or pass has_aux=True and return a pair"),
+    (lambda: cg.grad(doubled, has_aux=True)(X), "<grad of doubled>: with has_aux the function returns a pair. Return "
+     "(value, others)"),
+    (lambda: cg.grad(doubled, (0, 1))(X), "argnums has 1, and 1 arguments are passed by position. Pass this one by "
+     "position, too"),
+    (lambda: cg.grad(doubled)(np.arange(3)), "the gradient with respect to int64[3] is not defined: its elements are "
+     "not floats; convert the argument with astype(float), or leave it out of argnums"),
+    (lambda: cg.grad(doubled)("title"), "the gradient with respect to 'title' of str is not defined; pass it in an "
+     "argument that argnums does not name"),
+    (lambda: cg.jacobian(turned)(X), "<jacobian of turned>: the function returns sum complex128[]; return floats, "
+     "such as np.real(y)"),
+    (lambda: cg.jacobian(titled)(X), "<jacobian of titled>: the function returns 'title', which is not a traced "
+     "array; return arrays that depend on the arguments"),
+    (lambda: cg.vmap(doubled, (0, 0))(X), "in_axes has 2 axes for 1 arguments; pass one for each"),
+    (lambda: cg.vmap(doubled, out_axes=None)(X), "out_axes has None, and a result has examples along some axis; pass "
+     "its number"),
+    (lambda: cg.vmap(doubled, ({"a": 0},))(X), "in_axes has {'a': 0}, which does not fit the arrays there; pass one "
+     "axis for each"),
+    (lambda: cg.vmap(lambda x, y: x, (0, 1))(X, X), "arguments have [2, 3] examples; pass equally many, or None in "
+     "in_axes for a shared one"),
+    (lambda: cg.vmap(3), "vmap takes a function, not 3; pass a function of one example"),
+    (lambda: cg.jit(lambda x: np.copyto(x, x * 1j))(X), "np.copyto does not copy complex128 to x float64[2,3] with "
+     "casting='same_kind'; use astype first"),
+    (lambda: cg.jit(lambda x: np.hypot.at(x, [0], 1.0))(X), "np.hypot.at has no meaning for nodes; use one of "
+     "np.add.at, np.subtract.at, np.multiply.at, np.divide.at, np.power.at, np.minimum.at, np.maximum.at"),
+    (lambda: cg.jit(lambda x: np.fill_diagonal(x, 1, wrap=True))(X), "np.fill_diagonal takes a matrix, or an array of "
+     "equal lengths, without wrap=True; not x float64[2,3]"),
+    (lambda: cg.jit(lambda x: np.put(x, [0], 1, "wrap"))(X), "np.put has no mode='wrap' for nodes; use positions % "
+     "x.size, or np.clip of them"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("act", "says"), TEXTS, ids=[says[:40] for _, says in TEXTS])
+def test_a_text_has_the_function_the_numbers_and_the_way_out(act, says):
+    with pytest.raises(CgraphError) as caught:
+        act()
+    assert re.fullmatch(r"(\w+ at test_refusals\.py:\d+: )?" + re.escape(says), str(caught.value)), caught.value

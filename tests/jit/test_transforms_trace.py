@@ -9,7 +9,7 @@ import cgraph as cg
 from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import Node
 from cgraph.ir.tracing import TRACE
-from cgraph.transforms.trace import FunctionTrace, copies, copies_dtype, members_as, nodes_in, suspended
+from cgraph.transforms.trace import VIEWS, FunctionTrace, copies, copies_dtype, members_as, nodes_in, suspended
 from cgraph.transforms.tracer import Tracer
 from tests.support.tolerance import assert_close
 
@@ -123,3 +123,104 @@ def test_bodies_of_loops_are_traced_in_a_trace_of_their_own():
     assert_close(np.asarray(got), want)
     assert kinds and all(is_tracer and isinstance(trace, FunctionTrace) for is_tracer, trace in kinds)
     assert not isinstance(got, Node)
+
+
+VIEW_CALLS = {
+    "T": "x.T", "array_split": "np.array_split(x, 2)[1]", "asanyarray": "ours.asanyarray(x)",
+    "asarray": "ours.asarray(x)",
+    "ascontiguousarray": "ours.ascontiguousarray(x)", "asfortranarray": "ours.asfortranarray(x[0])",
+    "atleast_1d": "np.atleast_1d(x)", "atleast_2d": "np.atleast_2d(x[1])", "atleast_3d": "np.atleast_3d(x)",
+    "broadcast_arrays": "np.broadcast_arrays(x[:1], x)[0]", "broadcast_to": "np.broadcast_to(x[0], (2, 4))",
+    "diag": "np.diag(x)", "diagonal": "np.diagonal(x)", "dsplit": "np.dsplit(x[..., None], 1)[0]",
+    "expand_dims": "np.expand_dims(x, 1)", "flip": "np.flip(x, 1)", "fliplr": "np.fliplr(x)",
+    "flipud": "np.flipud(x)", "getitem": "x[1:, ::-2]", "hsplit": "np.hsplit(x, 2)[1]", "imag": "x.imag",
+    "matrix_transpose": "np.matrix_transpose(x)", "moveaxis": "np.moveaxis(x, 0, 1)", "mT": "x.mT",
+    "permute_dims": "np.permute_dims(x, (1, 0))", "ravel": "np.ravel(x)", "real": "np.real(x)",
+    "reshape": "x.reshape(4, 3)", "rollaxis": "np.rollaxis(x, 1)", "rot90": "np.rot90(x)",
+    "sliding_window_view": "np.lib.stride_tricks.sliding_window_view(x, 2, 1)", "split": "np.split(x, 3)[2]",
+    "squeeze": "np.squeeze(x[:1])", "swapaxes": "x.swapaxes(0, 1)", "transpose": "x.transpose()",
+    "unstack": "np.unstack(x)[1]", "view": "x.view()", "vsplit": "np.vsplit(x, 3)[1]",
+}  # fmt: skip
+REFUSED_VIEWS = {"reshape", "ravel", "diag", "diagonal", "imag", "sliding_window_view", "broadcast_arrays"}
+"""NumPy's layout decides, or NumPy warns, or the op is not a view here."""
+
+
+def assigned(call, x, is_view):
+    """The view after an assignment to the array, or the array after one to the view."""
+    view = eval(call, {"np": np, "ours": cg.numpy, "x": x})
+    if is_view:
+        view[...] = 70
+        return x
+    x[...] = x * 10 + 1
+    return view + 0
+
+
+@pytest.mark.filterwarnings("ignore:Numpy has detected:DeprecationWarning")
+@pytest.mark.parametrize("is_view", [False, True], ids=["to the array", "to the view"])
+@pytest.mark.parametrize("name", VIEW_CALLS)
+def test_an_assignment_is_seen_through_every_view_or_refused(name, is_view):
+    x = np.arange(12.0).reshape(3, 4)
+    try:
+        want = assigned(VIEW_CALLS[name], x.copy(), is_view)
+    except ValueError:
+        want = None  # the view is read-only
+    try:
+        got = cg.jit(lambda x: assigned(VIEW_CALLS[name], x, is_view))(x)
+    except GraphError as error:
+        assert want is None or name in REFUSED_VIEWS, error
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def test_every_function_that_gives_views_has_a_call_here():
+    assert set(VIEW_CALLS) == VIEWS
+
+
+def test_functions_of_loops_get_traced_arrays_by_position_and_by_name():
+    """Which they may assign, unlike nodes."""
+    x = np.array([3.0, 5.0])
+
+    def below(s):
+        s[1] = 0
+        return s[0] < 100
+
+    def twice(s):
+        s[...] = s * 2
+        return s
+
+    def plus(i, s):
+        s[...] = s + i
+        return s
+
+    def total(s, row):
+        s[...] = s + (x if row is None else row)
+        return s, None
+
+    for f, want in (
+        (lambda x: cg.while_loop(below, twice, x, 3), x * 8),
+        (lambda x: cg.while_loop(condition=below, body=twice, state=x, maximum=3), x * 8),
+        (lambda x: cg.fori(1, 4, plus, x, 9), x + 6),
+        (lambda x: cg.fori(lower=1, upper=4, body=plus, state=x, maximum=9), x + 6),
+        (lambda x: cg.scan(total, x, None, 4)[0], x * 5),
+        (lambda x: cg.scan(f=total, init=x, xs=np.ones((3, 2)))[0], x + 3),
+        (lambda x: cg.scan(total, init=x, xs=None, length=4)[0], x * 5),
+    ):
+        np.testing.assert_array_equal(cg.jit(f)(x), want)
+
+
+def test_a_gradient_of_the_users_own_gets_traced_arrays_by_position_and_by_name():
+    def backward(g):
+        g[...] = g * 3
+        return [g]
+
+    for f in (
+        lambda x: cg.custom_gradient(x * 2, [x], backward).sum(),
+        lambda x: cg.custom_gradient(y=x * 2, xs=[x], backward=backward).sum(),
+    ):
+        assert cg.grad(f)(np.ones(2)).tolist() == [3, 3] and cg.jit(f)(np.ones(2)) == 4
+
+
+def test_a_ufunc_of_two_results_does_not_write_them():
+    for out in (lambda x: (x, x + 0), lambda x: (x + 0, None)):
+        with pytest.raises(GraphError, match=r"np\.modf writes a traced value into an array of NumPy"):
+            cg.jit(lambda x, out=out: np.modf(x, out=out(x)))(np.ones(2))

@@ -156,3 +156,9 @@ def test_keys_and_settings_are_compared_with_their_types():
     )
     assert Static(slice(1, None)) == Static(slice(1, None)) != Static(slice(True, None))
     assert len({Static(slice(0, 2)), Static(slice(0, 2)), Static(slice(0, 2, 1)), Static((slice(0, 2), 0))}) == 3
+
+
+def test_each_leaf_has_the_name_that_leads_to_it():
+    tree = {"w": [1.0, (2.0, None)], 1: Pair(3.0, Node(4.0)), ("a", 2): {"b": 5.0}, "": ()}
+    assert [*paths(flatten(tree, []), "p")] == ["p.w[0]", "p.w[1][0]", "p[1][0]", "p[1][1].left", "p[('a', 2)].b"]
+    assert [*paths(flatten(3.0, []), "x")] == ["x"] and [*paths(flatten(None, []), "x")] == []

@@ -258,3 +258,13 @@ def test_axes_of_other_keys_are_refused(axes):
         cg.vmap(lambda x: x["a"], in_axes=(axes,))({"a": np.ones(3), "b": np.ones(3)})
     with pytest.raises(ArgumentError, match="out_axes has .* which does not fit"):
         cg.vmap(lambda x: {"a": x, "b": x}, out_axes=axes)(np.ones(3))
+
+
+@pytest.mark.parametrize("out_axis", [0, 1, 2, -1, -2, -3])
+@pytest.mark.parametrize("in_axis", [0, 1, 2, -1, -2, -3])
+def test_examples_are_read_and_returned_along_any_axis(in_axis, out_axis):
+    x = X[:, :, :2]
+    got = cg.vmap(lambda row: row * 2, in_axis, out_axis)(x)
+    np.testing.assert_array_equal(got, np.moveaxis(x * 2, in_axis, out_axis))
+    listed = cg.vmap(lambda row, y: row - y, [in_axis, None], out_axis)(x, 1.0)
+    np.testing.assert_array_equal(listed, np.moveaxis(x - 1, in_axis, out_axis))

@@ -46,9 +46,7 @@ WITHOUT = {
     "cgraph/quantiser/rebuild.py",
     "cgraph/quantiser/report.py",
     "cgraph/standalone/check.py",
-    "cgraph/standalone/folder.py",
     "cgraph/standalone/names.py",
-    "cgraph/standalone/program.py",
     "nn/models/mask_rcnn/tools/frames.py",
 }
 

@@ -61,3 +61,18 @@ def test_what_does_not_fit_is_refused():
         with_item(x, slice(2), np.ones((3, 4)))
     with pytest.raises(ShapeError):
         with_item(x, [0, 1], np.ones((2, 2, 4)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("value", [
+    3, True, 2.75, -1.5, np.float32(2.5), np.array([0.0, 2.5, -3.5, 1.0]), np.array([0, 1, 2, 3]), [True, False, 2, 3],
+], ids=repr)  # fmt: skip
+def test_values_are_converted_to_the_dtype_of_the_array(dtype, value):
+    if isinstance(value, float) and "int" in dtype:
+        with pytest.raises(DTypeError, match=f"cannot hold {value}"):
+            with_item(cg.Var(X.shape, dtype), 0, value)
+        return
+    for index in (0, [0, 2], (slice(None), slice(None))):
+        compare_item(X.astype(dtype), index, value)
+    if np.ndim(value) == 0:
+        compare_item(X.astype(dtype), MASK, value, cg.Var(MASK.shape, "bool").assign(MASK))

@@ -128,3 +128,33 @@ def test_an_assignment_to_a_node_names_the_update():
     x = cg.Var((3,), name="x")
     with pytest.raises(NoMeaningError, match=r"use x = x.at\[index\].set\(value\)"):
         x[0] = 1
+
+
+@pytest.mark.parametrize("how", ["set", "divide", "power", *UFUNCS])
+@pytest.mark.parametrize("other", ["int8", "int64", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "complex64"])
+def test_values_of_a_narrower_kind_are_converted_and_of_a_wider_one_refused(dtype, other, how):
+    x, value = np.array([2, 3, 4]).astype(dtype), np.array([2, 1]).astype(other)
+    act = getattr(cg.Var(x.shape, dtype, "x").assign(x).at[:2], how)
+    if how == "set" and other == "complex64" != dtype:
+        says = "a complex value does not go into x"
+    elif how == "divide" and "int" in dtype:
+        says = "a quotient is not an integer, and x is"
+    elif how != "set" and not np.can_cast(other, dtype, "same_kind"):
+        says = f"{other} does not go into x {dtype}"
+    else:
+        want = x.copy()
+        ufunc = ({"divide": np.true_divide, "power": np.power} | UFUNCS).get(how, lambda a, b: b)
+        want[:2] = ufunc(want[:2], value.astype(dtype))
+        got = act(value).eval()
+        assert got.dtype == dtype
+        assert_near(got, want, "float32 formulas")
+        return
+    with pytest.raises(DTypeError, match=says):
+        act(value)
+
+
+def test_elements_are_shown_with_their_index():
+    x = cg.Var((3,), name="x")
+    assert repr(x.at) == f"<at of {x!r}>"
+    assert repr(x.at[1:]) == f"<elements {slice(1, None)!r} of {x!r}; .get() returns them, .set(value) replaces them>"

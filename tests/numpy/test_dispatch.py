@@ -101,3 +101,12 @@ def test_a_ufunc_of_scipy_leads_to_the_op_of_the_same_meaning(name, op):
         getattr(scipy.special, name)(cg.Var((3,)))
     x = np.array([0.5, 1.5, 3.0])
     assert_near(getattr(cg, op)(cg.Const(x)).eval(), getattr(scipy.special, name)(x), "float64 formulas")
+
+
+@pytest.mark.parametrize(("name", "advice"), [
+    ("expit", "use cg.sigmoid, which takes nodes"), ("spence", "it has no meaning for nodes; use x.eval() first"),
+])  # fmt: skip
+def test_a_ufunc_of_another_package_is_refused_under_its_own_name(name, advice):
+    with pytest.raises(NoMeaningError) as refused:
+        getattr(scipy.special, name)(X)
+    assert str(refused.value).startswith(f"{name} at test_dispatch.py:") and str(refused.value).endswith(f": {advice}")

@@ -53,3 +53,8 @@ def test_functions_of_rows_take_the_place_of_their_axis(axis, function):
 def test_functions_of_axes_keep_every_axis(axes):
     compare(f"np.apply_over_axes(np.sum, x, {axes})", x=X)
     compare(f"np.apply_over_axes(lambda v, i: np.max(v, i, keepdims=True), x, {axes})", x=X)
+
+
+def test_functions_of_parts_take_further_arguments():
+    parts = "[lambda t, n, by: t * n + by, lambda t, n, by: n - by, 5]"
+    compare(f"np.piecewise(x, [x > 1, x > 9], {parts}, 2, by=3.0)", x=X)

@@ -20,7 +20,9 @@ X = drawn((3, 4)) - 2
     "reshape((2, 6))", "reshape(-1)", "reshape(12, order='F')", "reshape([6, 2], order='F')", "reshape(5)",
     "compress([True, False, True], 0)", "compress([0, 1])", "astype('float32')", "astype('int8', casting='safe')",
     "astype('complex64', casting='same_kind')", "astype('int32', casting='same_kind')",
-    "view('int64')", "view('uint64')",
+    "view('int64')", "view('uint64')", "view()", "compress([True], axis=1)", "astype('int8', 'K', 'unsafe')",
+    "sum(0, None, None, True)", "mean(1, 'float32', None, True)", "max(0, None, True)",
+    "min(None, None, True, 1.5)", "clip(0, 1, None)",
     "mT", "T", "real", "imag", "itemsize", "searchsorted(0)",
 ])  # fmt: skip
 def test_a_method_is_the_arrays(call):
@@ -36,7 +38,7 @@ def test_methods_of_rows_and_other_dtypes():
 
 def test_the_parts_of_complex_numbers_are_pairs_and_other_bits_are_bits():
     compare("z.view('float64')", z=drawn((2, 3), "complex128"))
-    compare("x.view('int32'), x.view('float32')", "float32", x=X.astype("float32"))
+    compare("x.view('int32'), x.view('float32'), x.view()", "float32", x=X.astype("float32"))
 
 
 @pytest.mark.parametrize("name", [*REFUSED, *OF_OTHERS])

@@ -82,6 +82,9 @@ def test_new_arrays_are_numpys_outside_and_traced_inside_a_function():
         "np.float32(3) * x",
         "np.emath.sqrt(-abs(x) - 1)",
         "np.full(3, 2.5) * np.eye(3, dtype=np.float32)",
+        "np.full(2, fill_value=x[0])",
+        "np.array(object=[x, y])",
+        "np.asarray(a=[x[0], (y[1])], dtype=np.float64)",
     ],
 )
 def test_calls_with_nodes_and_traced_arrays_give_numpys_values(text):

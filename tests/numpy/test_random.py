@@ -160,3 +160,37 @@ def test_a_dtype_of_no_random_floats_is_refused_inside_and_outside_and_draws_not
         with pytest.raises(DTypeError, match="is not supported for random floats; use float32 or float64"):
             getattr(rng, draw)(3, dtype)
         assert rng.key is key
+
+
+def test_each_parameter_has_its_place_its_name_and_its_default():
+    normal, unit = default_rng(3).standard_normal(5), default_rng(3).random(5)
+    rows = [
+        ("normal", (4.0, 0.5), {"loc": 4.0, "scale": 0.5}, normal * 0.5 + 4, normal),
+        ("lognormal", (1.0, 0.25), {"mean": 1.0, "sigma": 0.25}, np.exp(normal * 0.25 + 1), np.exp(normal)),
+        ("uniform", (-1.0, 7.0), {"low": -1.0, "high": 7.0}, unit * 8 - 1, unit),
+        ("exponential", (3.0,), {"scale": 3.0}, -3 * np.log1p(-unit), -np.log1p(-unit)),
+    ]
+    for name, values, named, want, plain in rows:
+        for args, words in (((*values, 5), {}), (values, {"size": (5,)}), ((), named | {"size": 5})):
+            assert_near(getattr(default_rng(3), name)(*args, **words), want, "float64 formulas near zero")
+        assert_near(getattr(default_rng(3), name)(size=5), plain, "float64 formulas near zero")
+        assert_near(getattr(default_rng(3), name)(), plain[0], "float64 formulas near zero")
+
+
+@pytest.mark.parametrize("size", [None, 0, 4, (2, 3), (2, 0)], ids=str)
+@pytest.mark.parametrize("replace", [True, False])
+def test_choices_are_elements_at_drawn_integers_or_at_a_permutation(size, replace):
+    rows = np.arange(30.0).reshape(10, 3) * 2
+    count = int(np.prod(() if size is None else size))
+    shape = () if size is None else np.empty(size).shape
+    drawn = default_rng(5).integers(10, size=size) if replace else default_rng(5).permutation(10)[:count].reshape(shape)
+    np.testing.assert_array_equal(default_rng(5).choice(10, size, replace), drawn)
+    np.testing.assert_array_equal(default_rng(5).choice(rows, size, replace=replace), rows[drawn])
+    inside = cg.jit(lambda rng, rows: rng.choice(rows, size, replace))(default_rng(5), rows)
+    np.testing.assert_array_equal(inside, rows[drawn])
+
+
+def test_nothing_is_drawn_from_nothing_and_a_stream_shows_its_key():
+    assert default_rng(0).permutation(0).shape == default_rng(0).choice(4, 0).shape == (0,)
+    assert default_rng(0).permutation(np.zeros((0, 3))).shape == (0, 3)
+    assert repr(default_rng(0)) == f"<RandomStream {default_rng(0).key}>"

@@ -8,6 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import Node
+from cgraph.ir.row_rule import rows_of_all
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
@@ -66,3 +67,11 @@ def test_physical_ops_have_the_rules_of_the_logical_ones(target: str):
     roots = lower_graph(outputs, target_named(target), LoweringOptions())
     corners = np.sort(rng.random((6, 2, 2)) * 11, 1).reshape(6, 4).astype("f4")
     assert check_rules(list(roots), {x: weights(1, 16, 12, 12), boxes: corners}) > 8
+
+
+def test_an_op_reads_all_operands_row_by_row_unless_one_has_no_rows():
+    rule = rows_of_all("the op", (3, 2), (3,))
+    assert rule.operands == (0, 1) and rule.first(2) == "the op"
+    assert rows_of_all("the op", (0, 2)).operands == (0,)
+    for shapes in ((), ((3,), ()), ((), (3,))):
+        assert rows_of_all("the op", *shapes) is None

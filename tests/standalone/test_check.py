@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.ir.spec import Spec
+from cgraph.dtypes.convert import convert
+from cgraph.ir.spec import Spec, dtype_of
 from cgraph.standalone.check import check_files, random_input
 
 
@@ -52,7 +53,9 @@ def test_integers_are_zeros_where_random_ones_lie_outside_an_axis_and_floats_sta
     np.testing.assert_array_equal(read(files["check/out.bin"], [Spec((3, 4), x.dtype)])[0], table[[0, 0, 0]])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "bool", "int8", "uint8", "int64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "complex64", "complex128", "bool", "int8", "uint8", "uint16", "int64"]
+)
 def test_random_numbers_fill_the_range_of_their_kind(dtype):
     x = random_input(np.random.default_rng(0), Spec((4000,), np.dtype(dtype)))
     assert x.dtype == dtype and x.shape == (4000,)
@@ -63,3 +66,31 @@ def test_random_numbers_fill_the_range_of_their_kind(dtype):
             assert 0.4 < part.mean() < 0.6
         else:
             assert 0 <= part.min() < 0.01 and 0.99 < part.max() <= 1
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn"])
+def test_random_numbers_of_a_storage_dtype_are_from_0_to_1(dtype):
+    kind = dtype_of(dtype)
+    x = random_input(np.random.default_rng(0), Spec((400,), kind))
+    numbers = convert(x, np.dtype("float32"))
+    assert x.dtype == kind and 0 <= numbers.min() < 0.1 and 0.9 < numbers.max() <= 1
+
+
+@pytest.mark.parametrize("suffix", ["", "_16_3"])
+def test_the_names_of_files_end_as_their_run_does_whichever_inputs_there_are(suffix):
+    """Arrays that are passed, random ones, and zeros in place of positions outside an axis."""
+    x, at = cg.Var((2, 4), name="x"), cg.Var((1,), "int32", name="at")
+    twin = cg.compile(cg.take(x, at, 0), [x, at])
+    inside = cg.compile(cg.take(x, at % 2, 0), [x, at])
+    passed = [np.ones((2, 4), "f4"), np.ones(1, "i4")]
+    for function, arrays in ((twin, passed), (inside, None), (twin, None)):
+        files = check_files(function, arrays, suffix)
+        assert list(files) == [f"check/in{suffix}.bin", f"check/out{suffix}.bin"]
+        assert [len(raw) for raw in files.values()] == [36, 16]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_there_are_as_many_arrays_as_inputs(count):
+    x, y = cg.Var((2,), name="x"), cg.Var((2,), name="y")
+    with pytest.raises(ValueError, match="zip"):
+        check_files(cg.compile(x + y, [x, y]), [np.ones(2, "f4")] * count)

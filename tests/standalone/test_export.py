@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from cgraph.formats import tflite
 from cgraph.kernels.machines import machine_named, machines
 from cgraph.kernels.target import host_target
 from cgraph.quantiser import quantise
-from cgraph.standalone.export import Exported
+from cgraph.standalone.export import Exported, compile_options, names_of
 from tests.support.exported import call, require, run_export
 
 EMULATED = ("neon", "neon-i8mm", "cortex-m4", "cortex-m7", "cortex-m55", "wasm32", "riscv64")
@@ -373,3 +374,20 @@ def test_an_export_is_shown_with_each_figure_at_its_name(stack, stack_text, exte
         "flash  constants 3 B, tables at most 4 B",
         f"needs  {needs}",
     ]
+
+
+def test_names_of_outputs_and_options_are_the_users():
+    x, y = cg.Var((2,), name="x"), cg.Var((2,), name="y")
+    one, two = SimpleNamespace(outputs=[0]), SimpleNamespace(outputs=[0, 0])
+    assert names_of(x, one) == names_of([cg.exp(x)], one) == ["out"] and names_of((y, cg.exp(x)), two) == ["y", "exp"]
+    options = {"budget": 3, "order": "depth_first"}
+    assert compile_options(options) is options
+    assert compile_options(options | {"strategy": "one_each"}) == options | {"memory": "one_each"}
+
+
+@pytest.mark.parametrize(("target", "second"), [("cortex-m7", 72), ("portable", 128)])
+def test_large_constants_are_aligned_as_the_machine_reads_them(target, second, tmp_path):
+    x, one, other = cg.Var((17,), name="x"), np.arange(17, dtype="f4"), np.arange(17, dtype="f4") + 3
+    y = cg.cumsum(cg.cumsum(x * one, 0) * other, 0)
+    assert cg.export(y, x, tmp_path / "m", target=target, check=False).constant_nbytes == second + 68
+    assert not (tmp_path / "m/check").exists()

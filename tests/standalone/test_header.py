@@ -9,6 +9,7 @@ import pytest
 from cgraph.ir.spec import Spec
 from cgraph.record import replace
 from cgraph.standalone.header import c_string, comment, error_text, example, header, parameters
+from cgraph.standalone.interface import Interface
 from cgraph.standalone.memory import caller_layout, static_layout
 from tests.support.exports import counter, facts
 
@@ -107,3 +108,13 @@ def test_the_example_calls_the_run_with_names_that_it_does_not_use_itself():
     text = example(program, caller_layout(program.interface, program.arena_nbytes), True)
     assert "m_run(memory, x, at, total, some, NULL)" in text and "if (m_begin(memory)) return 1;" in text
     assert "M_MEMORY_BYTES + 63" in text
+
+
+def test_a_run_without_values_takes_nothing_and_names_of_an_example_are_distinct():
+    nothing = Interface("m", (), (), ())
+    assert parameters(nothing, static_layout()) == "void"
+    assert parameters(nothing, static_layout(), True) == "cg_parallel parallel"
+    assert parameters(nothing, caller_layout(nothing, 64)) == "void *memory"
+    text = example(counter(("i", "i_")), static_layout())
+    first, second = re.findall(r"static (?:float|int32_t) (i\w+)\[(?:300|3)\];", text)[:2]
+    assert first != second and "i" not in (first, second) and f"m_run({first}, {second}, total, some)" in text

@@ -13,7 +13,8 @@ from cgraph.standalone.interface import OWN, CValue, check_vars, interface_of, p
     ("float32", "float", 6, 24), ("float64", "double", 6, 48), ("complex64", "float", 12, 48),
     ("complex128", "double", 12, 96), ("bool", "uint8_t", 6, 6), ("int8", "int8_t", 6, 6),
     ("uint16", "uint16_t", 6, 12), ("int64", "int64_t", 6, 48), ("uint64", "uint64_t", 6, 48),
-    ("float16", "uint16_t", 6, 12), ("bfloat16", "uint16_t", 6, 12),
+    ("float16", "uint16_t", 6, 12), ("bfloat16", "uint16_t", 6, 12), ("float8_e5m2", "uint8_t", 6, 6),
+    ("uint8", "uint8_t", 6, 6), ("int16", "int16_t", 6, 12), ("int32", "int32_t", 6, 24), ("uint32", "uint32_t", 6, 24),
 ])  # fmt: skip
 def test_values_have_the_c_type_and_count_of_their_dtype(dtype, kind, count, nbytes):
     value = CValue("x", cg.Var((2, 3), dtype).spec, None)
@@ -37,14 +38,14 @@ def test_names_stay_apart():
             interface_of(f, "m", names)
 
 
-@pytest.mark.parametrize("name", [*OWN, "k0", "a12"])
+@pytest.mark.parametrize("name", [*OWN, "k0", "a12", "a0_4", "k3_1_2", "run_4", "run_16_3"])
 def test_a_state_has_no_name_of_the_functions_own_parts(name):
     x, v = cg.Var((2,), name="x"), cg.Var((2,), name=name).assign(np.zeros(2))
     (state,) = interface_of(cg.compile([x + v], [x], {v: v + x}), "m").state
     assert state.name == (f"{name}_" if name == "memory" else f"{name}_state")
 
 
-@pytest.mark.parametrize("name", ["k", "a", "ka0", "k0x", "mean"])
+@pytest.mark.parametrize("name", ["k", "a", "ka0", "k0x", "mean", "run_", "run4", "run_4x", "a_4", "r", "begins"])
 def test_other_names_of_a_state_stay(name):
     x, v = cg.Var((2,), name="x"), cg.Var((2,), name=name).assign(np.zeros(2))
     assert interface_of(cg.compile([x + v], [x], {v: v + x}), "m").state[0].name == name

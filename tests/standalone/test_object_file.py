@@ -3,8 +3,15 @@
 import llvmlite.binding as llvm
 import pytest
 
-from cgraph.standalone.object_file import SMALL, Blob, blobs_of, calls_of
-from tests.support.exports import counter
+import cgraph as cg
+from cgraph.kernels.machines import machine_named
+from cgraph.kernels.target import new_target_machine
+from cgraph.standalone.entry import EntryWriter
+from cgraph.standalone.memory import static_layout
+from cgraph.standalone.object_file import SMALL, Blob, blobs_of, calls_of, object_file
+from cgraph.standalone.settings import FORMS
+from cgraph.standalone.word_tables import word_tables
+from tests.support.exports import counter, exported
 
 
 @pytest.mark.parametrize("nbytes", [1, SMALL - 1, SMALL, SMALL + 1, 3 * SMALL])
@@ -58,3 +65,24 @@ def test_calls_of_a_function_are_those_in_its_body():
     """)
     calls = calls_of(module)
     assert calls["f"] == {"expf", "m.k"} and calls["g"] == {"f"} and calls["expf"] == frozenset()
+
+
+def test_each_form_has_its_code_and_no_form_shows_its_kernels():
+    """Optimised as a whole, for size, or with each kernel as a function of the entry."""
+    row = machine_named("cortex-m7")
+    machine = new_target_machine(row.target, row.generation)
+    x = y = cg.Var((40,), "float32", "x")
+    for i in range(6):
+        y = cg.cumsum(y[::-1] * (i + 1.5), 0)
+    program = exported([y], [x], names=["y"])
+    tables = word_tables([program], row.bits)
+    entry = EntryWriter(program, static_layout(), row.bits, word_tables=tables).text()
+    made = {form: object_file(program, entry, machine, row.target, form, True, tables) for form in FORMS[:3]}
+    nbytes = {form: len(x.raw) for form, x in made.items()}
+    assert nbytes["small"] < nbytes["whole"] and len(set(nbytes.values())) == 3, nbytes
+    assert "m_k0" in made["shared"].calls["m_run"]
+    for form, x in made.items():
+        assert "m_run" in x.calls and not any(name.startswith("m_k") for name in x.externals), form
+        assert ".globl\tm_k0" not in x.assembly and ".globl\tm_run" in x.assembly, form
+    alone = object_file(program, "", machine, row.target, "c", True, ())
+    assert ".globl\tm_k0" in alone.assembly and "m_run" not in alone.calls, "C code calls the kernels"

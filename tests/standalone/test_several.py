@@ -12,7 +12,8 @@ from cgraph.engine.cpu.twin import TwinEngine
 from cgraph.errors import BudgetError, FormatError, InputError
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
-from cgraph.standalone import files
+from cgraph.standalone import export, files
+from cgraph.standalone.several import graph_of, suffixes_of
 from tests.support.exported import call, require, run_in_order
 
 SIZES = [{"n": 4}, {"n": 19}, {"n": 7}]
@@ -278,3 +279,84 @@ def test_the_stack_is_that_of_the_deepest_run_and_unknown_where_one_is(bounds, t
     }
     assert sorted(lines.values()) == sorted(known.values())
     assert ("stack unknown" in str(found)) == (together is None)
+
+
+def test_a_run_ends_in_its_sizes_in_the_order_of_the_first_and_0_is_a_size():
+    assert suffixes_of([{"n": 0}, {"n": 3}]) == ["_0", "_3"]
+    assert suffixes_of([{"a": 1, "b": 2}, {"b": 3, "a": 4}]) == ["_1_2", "_4_3"]
+    for sizes, match in (
+        ([{"n": 1}, {"n": 2}, {"n": 2}], "sizes has {'n': 2} twice"),
+        ([{"n": 1, "m": 1}, {"n": 1}], "sizes have n, m and n"),
+        ([{"n": 1}, {"n": 1.0}], "a size is 1.0. Give integers from 0"),
+        ([{"n": 1}, {}], "Give a list with a dict for each size"),
+        ({"n": 1}, "Give a list with a dict for each size"),
+    ):
+        with pytest.raises(FormatError, match=match):
+            suffixes_of(sizes)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_builder_returns_two_or_three_values(count):
+    assert graph_of(lambda sizes: (sizes["n"], 2), {"n": 5}).updates is None
+    graph = graph_of(lambda sizes: (1, 2, 3), {})
+    assert (graph.outputs, graph.inputs, graph.updates) == (1, 2, 3)
+    for kind in (tuple, list):
+        with pytest.raises(FormatError, match="build gives outputs, inputs and, perhaps, update edges"):
+            graph_of(lambda sizes, kind=kind: kind(range(count)), {})
+
+
+def test_sizes_of_which_some_have_kernels_of_bytes_need_a_folder_each(monkeypatch):
+    monkeypatch.setattr(export, "target_of", lambda function: function)
+    with pytest.raises(FormatError, match="some sizes have 8-bit kernels .* Export a folder for each"):
+        export.files_of_functions({"_1": 1, "_2": 1, "_3": 2}, None)
+
+
+def test_inputs_of_a_check_belong_to_the_size_in_their_place(tmp_path):
+    def build(sizes):
+        x = cg.Var((sizes["n"],), "float32", "x")
+        return x * 2, x
+
+    values = [np.arange(3, dtype="f4") + 5, np.arange(2, dtype="f4")]
+    sizes = [{"n": x.size} for x in values]
+    cg.export_sizes(build, sizes, tmp_path / "m", target="cortex-m7", check=[[x] for x in values])
+    for x in values:
+        files = [(tmp_path / f"m/check/{side}_{x.size}.bin").read_bytes() for side in ("in", "out")]
+        assert files == [x.tobytes(), (x * 2).tobytes()]
+
+
+SETTINGS = {"name": "net", "names": ["total"], "form": "shared", "memory": "caller", "reset": True}
+
+
+@pytest.mark.parametrize("way", ["a graph", "a function", "sizes", "a function of sizes"])
+def test_every_setting_reaches_the_files_on_each_way(way, tmp_path, monkeypatch):
+    found = []
+
+    def files_of(functions, how):
+        found.append((list(functions), how))
+        return {}, "done"
+
+    def build(sizes):
+        x = cg.Var((sizes["n"],), "float32", "x")
+        return x * 2, x
+
+    monkeypatch.setattr(export, "files_of_functions", files_of)
+    (y, x), folder, engine = build({"n": 3}), tmp_path / "m", cg.ExportEngine("neon")
+    act = {
+        "a graph": lambda: cg.export(y, x, folder, target="neon", check=False, **SETTINGS),
+        "a function": lambda: cg.compile(y, x, engine=engine).export(folder, **SETTINGS),
+        "sizes": lambda: cg.export_sizes(build, [{"n": 3}], folder, target="neon", check=False, **SETTINGS),
+        "a function of sizes": lambda: cg.compile_sizes(build, {"x": ("n",)}, engine=engine).export(
+            folder, [{"n": 3}], **SETTINGS
+        ),
+    }[way]
+    assert act() == "done" and folder.is_dir()
+    ((suffixes, how),) = found
+    assert suffixes == (["_3"] if "sizes" in way else [""]) and (how.folder, how.machine) == (folder, "neon")
+    settings = {
+        "name": how.prefix,
+        "names": list(how.names),
+        "form": how.form,
+        "memory": how.memory,
+        "reset": how.reset,
+    }
+    assert settings == SETTINGS

@@ -6,11 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
+import cgraph as cg
+from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.machines import machine_named
 from cgraph.record import replace
+from cgraph.standalone import files as export_files
+from cgraph.standalone.elf import with_any_float_abi
 from cgraph.standalone.files import digest_of, files_of, manifest
 from cgraph.standalone.settings import settings_of
-from tests.support.exports import counter, facts
+from cgraph.standalone.word_tables import stored_words, word_tables
+from tests.standalone.recorded_texts import ONE
+from tests.support.exports import counter, exported, facts
 
 ALWAYS = {"m.h", "main.c", "manifest.json"}
 
@@ -65,3 +71,55 @@ def test_the_manifest_of_several_runs_has_the_errors_and_the_largest_arena_of_al
     assert list(found["errors"].items()) == list(errors.items())
     assert found["bytes"]["arena"] == program.arena_nbytes + 640
     assert [x["bytes"]["arena"] for x in found["runs"]] == [x.arena_nbytes for x in runs]
+
+
+ROW = ONE.rows[0]
+CHANGES = {
+    "a kernel": lambda x: replace(x, kernels=(*x.kernels[:1], Kernel("take.columns"))),
+    "the kernel of a row": lambda x: replace(x, rows=(replace(ROW, kernel=1), *x.rows[1:])),
+    "a word": lambda x: replace(x, rows=(replace(ROW, words=(*ROW.words[:-1], 9)), *x.rows[1:])),
+    "the tasks of a row": lambda x: replace(x, rows=(replace(ROW, tasks=4), *x.rows[1:])),
+    "the last row": lambda x: replace(x, rows=x.rows[:-1]),
+    "the constants": lambda x: replace(x, constants=bytes(299) + b"\1"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_hash_tells_programs_apart_by_all_that_they_run_and_read(change):
+    """Also a program that is not the first."""
+    other = change(ONE)
+    assert digest_of([ONE]) == digest_of([replace(ONE)]) != digest_of([other])
+    if other.rows is not ONE.rows:
+        assert digest_of([ONE, ONE]) != digest_of([ONE, other]) != digest_of([other, ONE])
+
+
+def test_objects_of_arm_link_with_code_of_either_float_interface(tmp_path):
+    raw = files(tmp_path).contents["m.o"]
+    assert with_any_float_abi(raw) == raw, "no tag is left to replace"
+
+
+def test_the_entry_as_c_copies_with_memcpy_and_its_stack_is_unknown(tmp_path):
+    x = cg.Var((30,), name="x")
+    how, target = settings_of(tmp_path / "m", "neon", form="c"), machine_named("neon").target
+    result = files_of([exported([cg.cumsum(x, 0)], [x], machine="neon", names=["y"])], how, target)
+    assert "memcpy" in result.externals and list(result.externals) == sorted(set(result.externals))
+    assert result.stack_nbytes is None and json.loads(result.contents["manifest.json"])["bytes"]["stack"] is None
+
+
+def test_tables_of_arguments_count_for_every_run(tmp_path):
+    how, program = settings_of(tmp_path / "m", "cortex-m7", form="shared"), counter()
+    target = machine_named("cortex-m7").target
+    one, two = ([replace(program, suffix=f"_{i}") for i in range(n)] for n in (1, 2))
+    tables = word_tables(one, 32)
+    nbytes = sum(tables[row.kernel].width * len(stored_words(row, tables[row.kernel])) for row in program.rows)
+    assert files_of(one, how, target).table_nbytes == nbytes > 0
+    assert files_of(two, how, target).table_nbytes == 2 * nbytes
+
+
+def test_a_linked_module_comes_with_its_loader_and_its_stack_is_unknown(tmp_path, monkeypatch):
+    linked = []
+    monkeypatch.setattr(export_files, "linked_module", lambda raw, programs: linked.append(raw) or b"module")
+    result = files(tmp_path, "wasm32")
+    assert set(result.contents) == ALWAYS | {"m.o", "m.wasm", "m.mjs"} and result.stack_nbytes is None
+    assert result.contents["m.wasm"] == b"module" and linked == [result.contents["m.o"]]
+    assert b"export async function load(source)" in result.contents["m.mjs"]

@@ -1,6 +1,7 @@
 """Names from outside: read from each kind of object file, with the calls that LLVM adds."""
 
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -85,3 +86,76 @@ def test_a_short_state_starts_with_its_value_behind_large_constants(memory, tmp_
     options = {"form": "shared", "memory": memory, "reset": True}
     cg.export(outputs, x, tmp_path / "m", target="portable", updates={v: v + 1}, **options)
     assert run_export(tmp_path / "m").outputs == (tmp_path / "m/check/out.bin").read_bytes()
+
+
+def elf(is_wide: bool, names: list[tuple[str, int]]) -> bytes:
+    """An ELF file with symbols of these names and sections, between tables of other texts."""
+    texts = b"\0" + b"".join(name.encode() + b"\0" for name, _ in names)
+    layout, head, size = ("<IIQQQQIIQQ", 64, 64) if is_wide else ("<10I", 52, 40)
+    symbols = b""
+    for name, section in [("", 0), *names]:
+        at = texts.index(b"\0" + name.encode() + b"\0") + 1 if name else 0
+        symbols += (
+            struct.pack("<IBBHQQ", at, 16, 0, section, 0, 0)
+            if is_wide
+            else struct.pack("<IIIBBH", at, 0, 0, 16, 0, section)
+        )
+    other = b"\0other\0" * 9
+    parts = [(0, b"", 0), (3, other, 0), (2, symbols, 3), (3, texts, 0)]
+    body, rows = b"", b""
+    for kind, raw, link in parts:
+        rows += struct.pack(layout, 0, kind, 0, 0, head + len(body), len(raw), link, 0, 1, 0)
+        body += raw
+    header = bytearray(b"\x7fELF" + bytes([2 if is_wide else 1]) + bytes(head - 5))
+    struct.pack_into("<Q" if is_wide else "<I", header, 40 if is_wide else 32, head + len(body))
+    struct.pack_into("<HH", header, 58 if is_wide else 46, size, len(parts))
+    return bytes(header) + body + rows
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_elf_files_of_both_widths_need_the_symbols_without_a_section(is_wide):
+    raw = elf(is_wide, [("sinf", 0), ("m_run", 1), ("memcpy", 0), ("m_arena", 0xFFF2), ("acos", 0)])
+    assert undefined.undefined_names(raw) == ("acos", "memcpy", "sinf")
+    assert undefined.undefined_names(elf(is_wide, [])) == ()
+
+
+def test_coff_files_need_external_symbols_without_a_section_and_a_size():
+    """Names of up to 8 bytes are in the symbol, longer ones in a table; some symbols have further entries."""
+    texts = struct.pack("<I", 40) + b"__truncsfhf2\0_long_and_own\0"
+
+    def symbol(name, value=0, section=0, storage=2, more=b""):
+        return struct.pack("<8sIhHBB", name, value, section, 0, storage, len(more) // 18) + more
+
+    symbols = [
+        symbol(b"sin"), symbol(b"truncate"), symbol(struct.pack("<II", 0, 4)), symbol(b"m_run", section=1),
+        symbol(b"common", value=8), symbol(b"static", storage=3), symbol(b".text", more=symbol(b"no name"), section=1),
+        symbol(struct.pack("<II", 0, 17), section=2), symbol(b"last"),
+    ]  # fmt: skip
+    table = b"".join(symbols)
+    raw = struct.pack("<HHIIIHH", 0x8664, 0, 0, 20, len(table) // 18, 0, 0) + table + texts
+    assert undefined.undefined_names(raw) == ("__truncsfhf2", "last", "sin", "truncate")
+
+
+def test_macho_files_need_external_symbols_without_a_section():
+    """Without the one underscore that C's names have there."""
+    names = {b"_sin": 1, b"__chk": 1, b"plain": 1, b"_m_run": 0xF, b"_local": 0, b"_debug": 0x21, b"_private": 0x11}
+    texts, symbols = b"\0", b""
+    for name, kind in names.items():
+        symbols += struct.pack("<IBBHQ", len(texts), kind, 0, 0, 0)
+        texts += name + b"\0"
+    start = 32 + 40 + 24
+    commands = struct.pack("<II", 0x19, 40) + bytes([5] * 32)
+    commands += struct.pack("<6I", 2, 24, start, len(names), start + len(symbols), len(texts))
+    raw = struct.pack("<8I", 0xFEEDFACF, 0, 0, 1, 2, len(commands), 0, 0) + commands + symbols + texts
+    assert undefined.undefined_names(raw) == ("_chk", "plain", "sin")
+
+
+def test_wasm_files_need_the_functions_of_their_import_section_and_perhaps_none():
+    def section(kind: int, body: bytes) -> bytes:
+        return bytes([kind, len(body) & 127 | 128, len(body) >> 7]) + body
+
+    before, own = section(1, b"\x02" * 300), section(3, b"\x02\x00")
+    imports = section(2, b"\x02\x03env\x04expf\x00\x01\x03env\x03cos\x00\x01")
+    start = b"\0asm\1\0\0\0"
+    assert undefined.undefined_names(start + before + imports + own) == ("cos", "expf")
+    assert undefined.undefined_names(start + before + own) == ()

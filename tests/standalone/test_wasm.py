@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,3 +128,20 @@ def test_the_loader_of_several_sizes_has_a_function_for_each(tmp_path):
     assert more == "input x has 4 bytes, it needs 280000"
     assert (unknown, missing) == ("there is no input y", "input at is missing")
     assert (state, start) == ("140007", "1")
+
+
+@pytest.mark.parametrize(("says", "text"), [(" no such file\n", "no such file"), ("x" * 600, "x" * 500), ("", "")])
+def test_what_the_linker_says_is_quoted_and_cut_and_its_files_are_removed(says, text, monkeypatch):
+    folders = []
+
+    def run(command):
+        folders.append(Path(command[-1]).parent)
+        assert folders[0].is_dir() and Path(command[-1]).read_bytes() == b"object"
+        return 1, says
+
+    monkeypatch.setattr(wasm.shutil, "which", lambda name: f"/{name}")
+    monkeypatch.setattr(wasm, "run_program", run)
+    with pytest.raises(FormatError) as refused:
+        linked_module(b"object", [counter(machine="wasm32")])
+    assert str(refused.value) == f"wasm-ld failed: {text}. Check its version"
+    assert not folders[0].exists()
