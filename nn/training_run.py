@@ -301,11 +301,11 @@ class TrainingRun:
         if not below(arrays, "history/").keys() >= {"loss", "rate", "checked_at", "validation"}:
             raise FormatError(f"{source} has no history of a training. {advice}")
         for group, what in (("parts", "parts of the loss"), ("metrics", "metrics")):
-            names, wanted = below(arrays, f"{group}/").keys(), getattr(self, group)
-            if names != wanted.keys():
+            names, figures = below(arrays, f"{group}/").keys(), getattr(self, group)
+            if names != figures.keys():
                 raise FormatError(
                     f"{source} was written with other {what}: {', '.join(names) or 'none'} instead of "
-                    f"{', '.join(wanted) or 'none'}. {advice}"
+                    f"{', '.join(figures) or 'none'}. {advice}"
                 )
 
 
