@@ -39,7 +39,8 @@ def with_bias(node: Node, graph: Roots) -> tuple[Node, Node | None]:
         return node, None
     for conv, other in (node.operands, node.operands[::-1]):
         bias = unbroadcast(other)
-        if isinstance(conv.op, Conv2d) and graph.is_inner(conv) and bias.shape[-3:] == (conv.shape[1], 1, 1):
+        is_bias = bias.shape[-3:] == (conv.shape[1], 1, 1) and bias.size == conv.shape[1]
+        if is_bias and isinstance(conv.op, Conv2d) and graph.is_inner(conv):
             return conv, bias
     return node, None
 

@@ -15,6 +15,7 @@ from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
 from cgraph.ops.leaf import Var
 from tests.ops.cases import CASES, Case
+from tests.support.lowered import LOWERED, lowered
 from tests.support.tolerance import assert_close
 
 
@@ -66,3 +67,9 @@ def test_physical_ops_have_the_rules_of_the_logical_ones(target: str):
     roots = lower_graph(outputs, target_named(target), LoweringOptions())
     corners = np.sort(rng.random((6, 2, 2)) * 11, 1).reshape(6, 4).astype("f4")
     assert check_rules(list(roots), {x: weights(1, 16, 12, 12), boxes: corners}) > 8
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_ops_on_bytes_volumes_and_rounded_numbers_have_rules_that_hold(name):
+    net = lowered(name)
+    assert check_rules(list(net.roots), net.values) > 4
