@@ -74,8 +74,9 @@ def test_a_row_refuses_the_lengths_of_the_list_and_computes_with_the_others(i):
                 assert_close(one, other, CASES[i].scale)
 
 
-@pytest.mark.parametrize("i", [i for i in ROWS if CASES[i].smooth], ids=lambda i: str(CASES[i]))
+@pytest.mark.parametrize("i", [i for i in ROWS if CASES[i].smooth and CASES[i].op != "qr"], ids=lambda i: str(CASES[i]))
 def test_gradients_of_a_row_with_an_axis_of_no_or_one_element_have_its_spec(i):
+    """All but a decomposition of more columns than rows, which has none."""
     refusals = LIST.read_text().splitlines()[ROWS.index(i)].split(": ")[1].split()
     for name, variant, _ in variants(CASES[i]):
         if name in refusals or name.split(">")[1] not in map(str, LENGTHS):
