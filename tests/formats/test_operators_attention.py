@@ -169,7 +169,7 @@ def spread(x, heads, size):
 
 @pytest.mark.parametrize("shared", [1, 2, 4])
 @pytest.mark.parametrize("heads", [2, 4])
-def test_samples_have_states_of_their_own_that_start_at_zero(shared, heads):
+def test_each_sample_has_a_state_that_starts_at_zero(shared, heads):
     """Decays of all heads, of each head or of each key, and shares of all heads or of each."""
     q, k, v = numbers(20, 2, 3, 2 * heads), numbers(21, 2, 3, 4), numbers(22, 2, 3, 6)
     decay, beta = -np.abs(numbers(23, 2, 3, shared)), np.abs(numbers(24, 2, 3, min(shared, 2)))

@@ -145,6 +145,7 @@ def test_what_is_unknown_or_does_not_fit_is_refused():
         ("GRU", ["Sigmoid", "LeakyRelu"], {"activation_alpha": [0.5]}),
         ("LSTM", ["Sigmoid", "HardSigmoid", "Elu"], {"activation_alpha": [0.3, 0.7], "activation_beta": [0.4]}),
         ("LSTM", ["HardSigmoid", "Tanh", "Affine"], {"activation_alpha": [0.3, 0.7], "activation_beta": [0.4, 0.2]}),
+        ("GRU", ["HardSigmoid", "Tanh"], {"activation_beta": [0.4]}),
         ("RNN", ["LeakyRelu"], {}),
     ],
 )
@@ -157,7 +158,7 @@ def test_coefficients_are_taken_in_order_by_the_activations_that_have_some(kind,
 
 @pytest.mark.parametrize("kind", GATES)
 @pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
-def test_samples_that_come_first_have_lengths_of_their_own(kind, direction):
+def test_samples_that_come_first_have_different_lengths(kind, direction):
     given = operands(kind, 2 if direction == "bidirectional" else 1, lengths=[4, 1, 2], state=True)
     turned = [v if v is None or i in (1, 2, 3, 4) else v.swapaxes(0, 1).copy() for i, v in enumerate(given)]
     options = {"results": RESULTS[kind], "hidden_size": HIDDEN, "direction": direction}

@@ -145,9 +145,23 @@ BOTH = graph(
 WAYS = [((0, 1), (1, 0), (0, 1)), ((1, 0), (0, 1), (-1, 0)), ((1, 1), (0, 0), (1, -1))]
 
 
+def checked_both() -> Any:
+    """The same, with the elements of a row that are not 0 in the third result, which must be as many as there are."""
+    some = [
+        node("NonZero", ["row"], ["places"]),
+        node("Squeeze", ["places", "axis"], ["flat"]),
+        node("Gather", ["row", "flat"], ["some"]),
+        node("Add", ["first", "some"], ["third"]),
+    ]
+    return graph([*BOTH.node, *some], "s t row column", "sum product third second")
+
+
+CHECKED_BOTH = checked_both()
+
+
 @pytest.mark.parametrize(("backward", "turned", "axes"), WAYS)
 @pytest.mark.parametrize("kind", ["fixed", "loop", "masked"])
-def test_each_of_two_operands_and_results_has_its_own_axis_and_direction(kind, backward, turned, axes):
+def test_two_operands_and_results_may_differ_in_axis_and_direction(kind, backward, turned, axes):
     """Rows of one and columns of the other, and two states; masked if each round has something to check."""
     body = CHECKED_BOTH if kind == "masked" else BOTH
     read = ["x", "v"] if kind == "fixed" else ["rows", "columns"]
@@ -163,17 +177,3 @@ def test_each_of_two_operands_and_results_has_its_own_axis_and_direction(kind, b
     assert has_loop(raw) == (kind == "loop")
     v = RNG.uniform(-1, 1, (3, LENGTH)).astype("f4")
     agrees(raw, [feed | {"v": v} for feed in feeds(0, (LENGTH,) if kind == "fixed" else (1, 4, LENGTH))])
-
-
-def checked_both() -> Any:
-    """The same, with the elements of a row that are not 0 in the third result, which must be as many as there are."""
-    some = [
-        node("NonZero", ["row"], ["places"]),
-        node("Squeeze", ["places", "axis"], ["flat"]),
-        node("Gather", ["row", "flat"], ["some"]),
-        node("Add", ["first", "some"], ["third"]),
-    ]
-    return graph([*BOTH.node, *some], "s t row column", "sum product third second")
-
-
-CHECKED_BOTH = checked_both()
