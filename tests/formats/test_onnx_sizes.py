@@ -38,7 +38,7 @@ def test_a_function_computes_each_size():
 
 
 def test_constants_and_options_are_passed_on_and_results_have_the_outputs_names():
-    """A shape that decides the result's, which stays an operand, and two outputs."""
+    """A shape that decides the result's and stays an operand, and two outputs."""
     nodes = [helper.make_node("Reshape", ["a", "shape"], ["y"]), helper.make_node("Neg", ["y"], ["minus"])]
     inputs = [("a", FLOAT, ["rows", 2]), ("shape", INT64, [2])]
     model = model_of(nodes, inputs, outputs=("y", "minus"))
@@ -48,5 +48,6 @@ def test_constants_and_options_are_passed_on_and_results_have_the_outputs_names(
         results = function(a=a, shape=np.array([2, -1]))
         np.testing.assert_array_equal(results["y"], a.reshape(2, -1))
         np.testing.assert_array_equal(results["minus"], -a.reshape(2, -1))
+    assert [x.shape for x in function.at(rows=3).outputs] == [(2, 3), (2, 3)]  # not the most that a shape may ask for
     with pytest.raises(BudgetError):
         compile_sizes(model, {"rows": 6}, {"shape": np.array([2, -1])}, budget=16)

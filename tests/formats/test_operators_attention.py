@@ -245,3 +245,21 @@ def test_open_lengths_of_packed_heads_under_a_cap():
     _, capped = scores(1 / np.sqrt(6), 0.7)
     want = np.einsum("bhqk,bhkd->bqhd", softmax(capped[:, :, :2, :4]), V[:, :, :4].repeat(2, 1)).reshape(2, 2, 16)
     assert_near(value_of(y, given), want, NEAR)
+
+
+def test_a_query_after_an_open_past_sees_it_and_the_keys_up_to_its_place():
+    """Two of three past keys and three new ones; all of the past is before the first query."""
+    k, v, past_k, past_v = (
+        Var((2, 2, 3, size), "float32", name) for name, size in (("k", 6), ("v", 4), ("past k", 6), ("past v", 4))
+    )
+    c = context(Const(Q), k, v, None, past_k, past_v, attributes=[helper.make_attribute("is_causal", 1)], opset=24)
+    n = length(c, "n", 3)
+    y, keys, values, _ = attention(c.reading({4: ragged(past_k, {2: n}), 5: ragged(past_v, {2: n})}))
+    padding = [(0, 0), (0, 0), (0, 1), (0, 0)]
+    given = {k: K[:, :, 2:], v: V[:, :, 2:], past_k: np.pad(K[:, :, :2], padding), past_v: np.pad(V[:, :, :2], padding)}
+    given |= {n.node: 2}
+    product, _ = scores(1 / np.sqrt(6), 0)
+    weights = softmax(np.where(np.tri(3, 5, 2, dtype=bool), product, -np.inf))
+    assert_near(value_of(y, given), np.einsum("bhqk,bhkd->bhqd", weights, V.repeat(2, 1)), NEAR)
+    np.testing.assert_array_equal(value_of(keys, given), K)
+    np.testing.assert_array_equal(value_of(values, given), V)

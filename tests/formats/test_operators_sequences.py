@@ -6,6 +6,7 @@ import pytest
 from cgraph.errors import FormatError, PositionError
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.sequences import (
+    concat_from_sequence,
     optional_get,
     optional_has,
     sequence_at,
@@ -140,6 +141,15 @@ def test_parts_are_of_a_length_or_of_lengths_and_axes_of_one_go_where_no_length_
     assert len(got) == len(want)
     for y, piece in zip(got, want):
         np.testing.assert_array_equal(value_of(y, {}), piece)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("new", [0, 1])
+def test_items_are_joined_along_an_axis_that_may_be_new(new, axis):
+    parts = [np.arange(6.0).reshape(2, 3), np.arange(6.0, 12).reshape(2, 3)]
+    attributes = [helper.make_attribute("axis", axis), helper.make_attribute("new_axis", new)]
+    y = concat_from_sequence(context([Const(x) for x in parts], attributes=attributes))
+    np.testing.assert_array_equal(value_of(y, {}), (np.stack if new else np.concatenate)(parts, axis))
 
 
 def test_an_optional_is_there_or_not():
