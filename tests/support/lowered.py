@@ -49,13 +49,15 @@ def lowered(name: str) -> Lowered:
 
 
 def floats(weights: Weights) -> tuple[Node, ...]:
-    x, v = Var((2, 32, 14, 15), name="x"), Var((3, 40, 64), name="v")
-    y = cg.relu(cg.conv2d(x, weights(64, 32, 3, 2), (1, 2), (1, 0, 2, 1)) + weights(64, 1, 1))
+    x, u, v = Var((2, 32, 14, 15), name="x"), Var((2, 4, 14, 15), name="u"), Var((3, 40, 64), name="v")
+    y = cg.relu(cg.conv2d(x, weights(64, 32, 3, 2), (1, 2), (2, 0, 3, 1), (2, 1)) + weights(64, 1, 1))
     z = cg.max_pool2d(cg.relu(y + cg.conv2d(y, weights(64, 64, 3, 3), 1, 1)), (3, 2), (2, 1), (1, 0, 0, 1))
     apart = cg.conv2d(z, weights(64, 1, 3, 2), (2, 1), (1, 0, 2, 1), groups=64)
     up = cg.conv_transpose2d(z, weights(64, 32, 3, 2), (2, 3), (1, 0, 2, 1), output_pad=(1, 2))
     products = cg.relu(v @ weights(64, 48) + weights(48)), v @ cg.swapaxes(v, 1, 2)
-    return up, cg.tanh(apart), cg.mean(z, (2, 3)), *products
+    few = cg.relu(cg.conv2d(u, weights(4, 1, 3, 2), (1, 2), (2, 0, 1, 1), (1, 2), 4) + weights(4, 1, 1))
+    pixels = cg.conv_transpose2d(u[:, 1:], weights(3, 2, 3, 2), (2, 3), (1, 0, 2, 1), output_pad=(1, 2))
+    return up, cg.tanh(apart), cg.mean(z, (2, 3)), few, pixels + weights(2, 1, 1), *products
 
 
 def volumes(weights: Weights) -> tuple[Node, ...]:
@@ -85,7 +87,8 @@ def bytes_of(kind: str, weights: Weights) -> tuple[Node, ...]:
     mean = held(cg.mean(deep, (2, 3), keepdims=True), 0.004, 100)
     curved = held(cg.sigmoid(joined), 1 / 256, 0)
     smooth = held(cg.avg_pool2d(first, (3, 2), (1, 2), (1, 0, 1, 1), count_pad=True), 0.01, 9)
-    return conv(curved, 7, 48, 1, 1), mean, smooth, deep
+    inner = held(cg.avg_pool2d(first, (2, 3), (2, 1), (0, 2, 1, 1)), 0.01, 9)
+    return conv(curved, 7, 48, 1, 1), mean, smooth, inner, deep
 
 
 LOWERED: dict[str, tuple[Callable[[Weights], tuple[Node, ...]], Target]] = {
