@@ -39,9 +39,14 @@ def with_bias(node: Node, graph: Roots) -> tuple[Node, Node | None]:
         return node, None
     for conv, other in (node.operands, node.operands[::-1]):
         bias = unbroadcast(other)
-        if isinstance(conv.op, Conv2d) and graph.is_inner(conv) and bias.shape[-3:] == (conv.shape[1], 1, 1):
+        if isinstance(conv.op, Conv2d) and graph.is_inner(conv) and is_bias(bias.shape, conv.shape[1]):
             return conv, bias
     return node, None
+
+
+def is_bias(shape: tuple[int, ...], channels: int) -> bool:
+    """Return True for the shape of a number for each channel, the same for all images."""
+    return shape[-3:] == (channels, 1, 1) and set(shape[:-3]) <= {1}
 
 
 def is_of_patches(conv: Node) -> bool:

@@ -372,3 +372,41 @@ def test_many_open_numbers_of_axes_are_refused():
     raw = open_model([*nodes, node("Shape", ["v5"], ["y"])], inputs, CONSTANTS)
     with pytest.raises(FormatError, match=r"leave more than 16 dtypes and numbers of axes open; give constants={'p"):
         load(raw)
+
+
+def test_each_of_two_results_is_selected_whatever_its_lengths():
+    """One of a length that differs, and one of numbers; a loop exchanges two states, and collects two."""
+    then = helper.make_graph(
+        [node("Mul", ["r", "two"], ["t"]), node("Neg", ["x"], ["u"])],
+        "t",
+        [],
+        [info("t", "f4", None), info("u", "f4", None)],
+    )
+    other = helper.make_graph(
+        [node("Add", ["x", "x"], ["o"]), node("Abs", ["x"], ["w"])],
+        "o",
+        [],
+        [info("o", "f4", None), info("w", "f4", None)],
+    )
+    step = helper.make_graph(
+        [
+            node("Add", ["p", "q"], ["more"]), node("Identity", ["p"], ["last"]), node("Identity", ["c"], ["on"]),
+            node("Sub", ["p", "q"], ["first"]), node("Mul", ["q", "two"], ["second"]),
+        ],
+        "b",
+        [info("turn", "i8", ()), info("c", "?", ()), info("p", "f4", (4, 3)), info("q", "f4", (4, 3))],
+        [info("on", "?", ()), *(info(name, "f4", (4, 3)) for name in ("more", "last", "first", "second"))],
+    )  # fmt: skip
+    nodes = [
+        node("NonZero", ["m"], ["n"]), node("Squeeze", ["n", "zero"], ["i"]), node("Gather", ["x", "i"], ["r"]),
+        node("If", ["p0"], ["y", "z"], then_branch=then, else_branch=other),
+        node("Loop", ["trips", "go", "x", "z"], ["a", "b", "d", "e"], body=step),
+    ]  # fmt: skip
+    constants = {"zero": numbers(0), "two": np.float32(2), "go": np.array(True)}
+    inputs = {"x": X, "m": ("?", (4,)), "p0": ("?", ())}
+    feeds = [
+        {"x": x_of(), "m": np.array(m, bool), "p0": np.array(p)} for m in ([1, 0, 1, 1], [0] * 4) for p in (True, False)
+    ]
+    agrees(open_model(nodes, inputs, constants | {"trips": np.int64(3)}, "y z a b d e"), feeds)
+    opened = open_model(nodes, inputs | {"trips": ONE}, constants, "y z a b d e")
+    agrees(opened, [feed | {"trips": np.int64(n)} for feed, n in zip(feeds, (0, 1, 3, 2))], {"trips": 3})

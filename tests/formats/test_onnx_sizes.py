@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from cgraph.errors import FormatError
+from cgraph.errors import BudgetError, FormatError
 from cgraph.formats.onnx.sizes import compile_sizes, open_shapes
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402
 
-from tests.support.onnx_models import FLOAT, model_of  # noqa: E402
+from tests.support.onnx_models import FLOAT, INT64, model_of  # noqa: E402
 
 ADD = [helper.make_node("Add", ["a", "b"], ["y"])]
 
@@ -35,3 +35,19 @@ def test_a_function_computes_each_size():
     for rows in (5, 1, 3):
         a = np.arange(2 * rows, dtype="f4").reshape(rows, 2)
         np.testing.assert_array_equal(np.asarray(add(a, b)[0]), a + b)
+
+
+def test_constants_and_options_are_passed_on_and_results_have_the_outputs_names():
+    """A shape that decides the result's and stays an operand, and two outputs."""
+    nodes = [helper.make_node("Reshape", ["a", "shape"], ["y"]), helper.make_node("Neg", ["y"], ["minus"])]
+    inputs = [("a", FLOAT, ["rows", 2]), ("shape", INT64, [2])]
+    model = model_of(nodes, inputs, outputs=("y", "minus"))
+    function = compile_sizes(model, {"rows": 6}, {"shape": np.array([2, -1])}, engine="reference")
+    for rows in (6, 1, 3):
+        a = np.arange(2 * rows, dtype="f4").reshape(rows, 2)
+        results = function(a=a, shape=np.array([2, -1]))
+        np.testing.assert_array_equal(results["y"], a.reshape(2, -1))
+        np.testing.assert_array_equal(results["minus"], -a.reshape(2, -1))
+    assert [x.shape for x in function.at(rows=3).outputs] == [(2, 3), (2, 3)]  # not the most that a shape may ask for
+    with pytest.raises(BudgetError):
+        compile_sizes(model, {"rows": 6}, {"shape": np.array([2, -1])}, budget=16)

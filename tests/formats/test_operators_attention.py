@@ -13,8 +13,8 @@ from cgraph.formats.onnx.operators.attention import (
     rotary_embedding,
     split_heads,
 )
-from cgraph.ops.leaf import Const
-from tests.support.onnx_context import context, value_of
+from cgraph.ops.leaf import Const, Var
+from tests.support.onnx_context import context, holds, length, ragged, value_of
 from tests.support.tolerance import assert_near
 
 NEAR = "float32 products"
@@ -157,3 +157,109 @@ def test_a_causal_convolution_reads_the_past_and_returns_its_end():
         assert_near(value_of(y, {}), plain / (1 + np.exp(-plain)), NEAR)
     with pytest.raises(FormatError, match="activation 'gelu' is not supported. Use none, silu or swish"):
         causal_conv(node(x, f, activation="gelu"))
+
+
+def spread(x, heads, size):
+    """``[batch, length, heads, size]`` of a number for each key, each head, or all heads."""
+    x = x.reshape(*x.shape[:2], -1)
+    return np.broadcast_to(
+        x.reshape(*x.shape[:2], *((heads, -1) if x.shape[2] > 1 else (1, 1))), (*x.shape[:2], heads, size)
+    )
+
+
+@pytest.mark.parametrize("shared", [1, 2, 4])
+@pytest.mark.parametrize("heads", [2, 4])
+def test_each_sample_has_a_state_that_starts_at_zero(shared, heads):
+    """Decays of all heads, of each head or of each key, and shares of all heads or of each."""
+    q, k, v = numbers(20, 2, 3, 2 * heads), numbers(21, 2, 3, 4), numbers(22, 2, 3, 6)
+    decay, beta = -np.abs(numbers(23, 2, 3, shared)), np.abs(numbers(24, 2, 3, min(shared, 2)))
+    want, now = np.zeros((2, 3, 3 * heads)), np.zeros((2, 2, 2, 3))
+    for n, t, h in np.ndindex(2, 3, 2):
+        key, value = k[n, t, 2 * h : 2 * h + 2], v[n, t, 3 * h : 3 * h + 3].astype("f8")
+        now[n, h] *= np.exp(spread(decay, 2, 2)[n, t, h])[:, None]
+        value = (value - key @ now[n, h]) * spread(beta, 2, 1)[n, t, h]
+        now[n, h] += np.outer(key, value)
+        for i in range(heads // 2):
+            at = h * heads // 2 + i
+            want[n, t, 3 * at : 3 * at + 3] = q[n, t, 2 * at : 2 * at + 2] @ now[n, h] / np.sqrt(2)
+    c = node(q, k, v, None, decay, beta, q_num_heads=heads, kv_num_heads=2)
+    y, last = linear_attention(c)
+    assert_near(value_of(y, {}), want, NEAR)
+    assert_near(value_of(last, {}), now, NEAR)
+
+
+def test_each_sample_and_channel_of_a_causal_convolution_has_its_past_and_bias():
+    x, f, bias, past = numbers(30, 2, 3, 4), numbers(31, 3, 1, 3), numbers(32, 3), numbers(33, 2, 3, 2)
+    whole = np.concatenate([past, x], 2).astype("f8")
+    plain = sum(whole[:, :, i : i + 4] * f[:, 0, i : i + 1] for i in range(3)) + bias[:, None]
+    y, state = causal_conv(node(x, f, bias, past, activation="silu"))
+    assert_near(value_of(y, {}), plain / (1 + np.exp(-plain)), NEAR)
+    np.testing.assert_array_equal(value_of(state, {}), x[:, :, 2:])
+
+
+HIDERS = {
+    "none": None,
+    "bool": MASK,
+    "numbers": np.where(MASK, np.float32(0.5), np.float32(-np.inf)),
+    "one row": MASK[:1],
+}
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("hider", HIDERS)
+def test_keys_of_an_open_length_are_hidden_by_masks_lengths_and_later_places(hider, causal, lengths):
+    """Four of five keys, whose length a run decides; so does the mask's."""
+    k, v, count = Var(K.shape, "float32", "k"), Var(V.shape, "float32", "v"), np.array([4, 2])
+    mask = HIDERS[hider]
+    held = None if mask is None else Var((len(mask), 5), mask.dtype, "mask")
+    attributes = [helper.make_attribute("is_causal", causal), helper.make_attribute("scale", 0.3)]
+    operands = [Const(Q), k, v, held, None, None, Const(count) if lengths else None]
+    c = context(*operands, attributes=attributes, read_results=(True, True, True, False), opset=24)
+    n = length(c, "n", 5)
+    opened = {1: ragged(k, {2: n}), 2: ragged(v, {2: n})} | ({} if held is None else {3: ragged(held, {1: n})})
+    y, keys, values, shown = attention(c.reading(opened))
+    given = {k: K, v: V, n.node: 4} | ({} if held is None else {held: np.pad(mask, [(0, 0), (0, 1)])})
+    product = np.einsum("bhqd,bhkd->bhqk", Q, K[:, :, :4].repeat(2, 1)) * 0.3
+    if hider != "none":
+        product = product + mask if mask.dtype != bool else np.where(mask, product, -np.inf)
+    if causal:
+        product = np.where(np.tri(3, 4, dtype=bool), product, -np.inf)
+    if lengths:
+        product = np.where(np.arange(4) < count[:, None, None, None], product, -np.inf)
+    want = np.einsum("bhqk,bhkd->bhqd", softmax(product), V[:, :, :4].repeat(2, 1))
+    assert_near(value_of(y, given), want, NEAR)
+    np.testing.assert_array_equal(value_of(keys, given), K[:, :, :4])
+    np.testing.assert_array_equal(value_of(values, given), V[:, :, :4])
+    assert shown is None and (held is None or holds(c, given))
+
+
+def test_open_lengths_of_packed_heads_under_a_cap():
+    q, k, v = (Var((2, n, size), "float32", name) for name, n, size in (("q", 3, 24), ("k", 5, 12), ("v", 5, 8)))
+    names = {"q_num_heads": 4, "kv_num_heads": 2, "softcap": 0.7}
+    c = context(q, k, v, attributes=[helper.make_attribute(*x) for x in names.items()], opset=24)
+    n, m = length(c, "n", 5), length(c, "m", 3)
+    y, _, _, _ = attention(c.reading({0: ragged(q, {1: m}), 1: ragged(k, {1: n}), 2: ragged(v, {1: n})}))
+    packed = [x.transpose(0, 2, 1, 3).reshape(2, x.shape[2], -1) for x in (Q, K, V)]
+    given = dict(zip((q, k, v), packed)) | {n.node: 4, m.node: 2}
+    _, capped = scores(1 / np.sqrt(6), 0.7)
+    want = np.einsum("bhqk,bhkd->bqhd", softmax(capped[:, :, :2, :4]), V[:, :, :4].repeat(2, 1)).reshape(2, 2, 16)
+    assert_near(value_of(y, given), want, NEAR)
+
+
+def test_a_query_after_an_open_past_sees_it_and_the_keys_up_to_its_place():
+    """Two of three past keys and three new ones; all of the past is before the first query."""
+    k, v, past_k, past_v = (
+        Var((2, 2, 3, size), "float32", name) for name, size in (("k", 6), ("v", 4), ("past k", 6), ("past v", 4))
+    )
+    c = context(Const(Q), k, v, None, past_k, past_v, attributes=[helper.make_attribute("is_causal", 1)], opset=24)
+    n = length(c, "n", 3)
+    y, keys, values, _ = attention(c.reading({4: ragged(past_k, {2: n}), 5: ragged(past_v, {2: n})}))
+    padding = [(0, 0), (0, 0), (0, 1), (0, 0)]
+    given = {k: K[:, :, 2:], v: V[:, :, 2:], past_k: np.pad(K[:, :, :2], padding), past_v: np.pad(V[:, :, :2], padding)}
+    given |= {n.node: 2}
+    product, _ = scores(1 / np.sqrt(6), 0)
+    weights = softmax(np.where(np.tri(3, 5, 2, dtype=bool), product, -np.inf))
+    assert_near(value_of(y, given), np.einsum("bhqk,bhkd->bhqd", weights, V.repeat(2, 1)), NEAR)
+    np.testing.assert_array_equal(value_of(keys, given), K)
+    np.testing.assert_array_equal(value_of(values, given), V)

@@ -182,3 +182,50 @@ def test_the_command_line_keeps_a_state(tmp_path, capsys):
         assert found.files == ["shown"] and found["shown"].tolist() == [4, 8, 12]
     assert main(["run", str(net), "-i", str(tmp_path / "x.npy"), "--state", "total=other"]) == 2
     assert "there is no 'other'" in capsys.readouterr().err
+
+
+def test_the_norm_of_a_sum_without_a_shift():
+    for bias in (None, floats(8)):
+        given = {"x": floats(2, 3, 8), "skip": floats(2, 3, 8), "scale": floats(8), "shift": None, "bias": bias}
+        got, want = both("SkipLayerNormalization", given, ["y", "", "", "sum"], domain="com.microsoft", epsilon=0.3)
+        for name in want:
+            assert_close(got[name], want[name])
+
+
+def test_an_empty_past_is_none():
+    given, options = cached(6, (0, 0), "halves")
+    given |= {"past_k": None, "past_v": None, "total": np.array(6, "i4")}
+    empty = given | {"past_k": floats(B, G, 0, D), "past_v": floats(B, G, 0, D)}
+    names = ["y", "present_k", "present_v"]
+    results = []
+    for values in (given, empty):
+        model = load(model_of("GroupQueryAttention", values, names, **options))
+        results.append(model.compile()(**{x.name: values[x.name] for x in model.inputs}))
+    for got, want in zip(*results, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 32), (2, 4, 5, 8)], ids=str)
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_a_part_of_each_head_is_rotated(shape, pairs):
+    angles = np.arange(10)[:, None] / 10 ** np.arange(2)
+    x, places = floats(*shape), np.array([[0, 1, 2, 3, 4], [7, 6, 5, 4, 3]])
+    given = {"x": x, "places": places, "c": np.cos(angles).astype("f4"), "s": np.sin(angles).astype("f4")}
+    options = {"interleaved": pairs, "rotary_embedding_dim": 4, "num_heads": 4, "domain": "com.microsoft"}
+    model = load(model_of("RotaryEmbedding", given, ["y"], **options))
+    (got,) = model.compile()(**{v.name: given[v.name] for v in model.inputs})
+    heads = (x if x.ndim == 4 else x.reshape(2, 5, 4, 8).transpose(0, 2, 1, 3)).astype("f8")
+    part, turns = heads[..., :4], np.exp(1j * angles[places])[:, None]
+    a, b = (part[..., 0::2], part[..., 1::2]) if pairs else (part[..., :2], part[..., 2:])
+    turned = (a + 1j * b) * turns
+    whole = heads.copy()
+    whole[..., :4] = np.stack([turned.real, turned.imag], -1 if pairs else -2).reshape(part.shape)
+    assert_close(got, (whole if x.ndim == 4 else whole.transpose(0, 2, 1, 3).reshape(x.shape)).astype("f4"))
+
+
+@pytest.mark.parametrize("operand", [10, 13])
+def test_operands_behind_the_last_that_is_read_are_refused(operand):
+    given, options = cached(1, (5, 9))
+    given |= {f"more{i}": floats(2) if i == operand else None for i in range(9, operand + 1)}
+    with pytest.raises(FormatError, match=f"operand {operand} is not supported"):
+        load(model_of("GroupQueryAttention", given, ["y"], **options))

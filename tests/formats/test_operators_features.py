@@ -126,3 +126,14 @@ def test_tables_that_do_not_fit_are_refused():
         results_of("LabelEncoder", [x], by="nobody", keys_int64s=[1, 2], values_int64s=[3], **ML)
     with pytest.raises(FormatError, match="operand 0 holds no strings, but attributes do"):
         results_of("LabelEncoder", [x], by="nobody", keys_strings=["a"], values_int64s=[3], **ML)
+
+
+def test_what_a_scaler_or_an_imputer_does_not_say_is_the_standards_default():
+    got = results_of("Scaler", [X], by="nobody", offset=[1.0, 2.0, 3.0], **ML)[0][0]
+    np.testing.assert_array_equal(got, X - np.array([1, 2, 3], "f4"))
+    got = results_of("Scaler", [X], by="nobody", scale=[2.0], **ML)[0][0]
+    np.testing.assert_array_equal(got, X * 2)
+    lost = X.copy()
+    lost[0, 1] = np.nan
+    assert_equal_results("Imputer", [lost], imputed_value_floats=[7.0, 8.0, 9.0], **ML)
+    assert_equal_results("Imputer", [X.astype("i8")], imputed_value_int64s=[7, 8, 9], **ML)

@@ -188,3 +188,8 @@ def test_attention_is_found_in_fused_products(rng):
     values = [floats(rng, *shape) for _ in range(3)]
     assert_near(f(*values)[0], cg.eval(cg.scaled_dot_product_attention(*values)), "float32 products and a residual")
     assert [x.op.name for x in post_order(f.outputs) if x.operands] == ["attention"]
+
+
+def test_an_older_name_of_products_of_transposed_operands(rng, tmp_path):
+    operands = [floats(rng, 2, 4, 3), floats(rng, 2, 5, 4)]
+    assert_same(tmp_path / "m.onnx", "TransposeMatMul", operands, alpha=0.375, transA=1, transB=1)

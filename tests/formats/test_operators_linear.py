@@ -8,7 +8,8 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats.onnx.operators.linear import letters_of_einsum, letters_of_gemm, letters_of_matmul
 from cgraph.ops.leaf import Var
-from tests.support.onnx_models import assert_equal_results
+from tests.support.onnx_models import assert_equal_results, results_of
+from tests.support.tolerance import assert_near
 
 pytest.importorskip("onnxruntime")
 rng = np.random.default_rng(0)
@@ -96,3 +97,18 @@ def test_letters_that_cannot_be_told_are_refused():
     for equation in ("ab,bc", "...a,ab->...b"):
         with pytest.raises(FormatError, match="the equation .* has no -> or has ..."):
             letters_of_einsum(context(equation=equation))
+
+
+@pytest.mark.parametrize("transposed", [None, 0, 1])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_solutions_of_linear_systems_perhaps_of_the_transpose(transposed, columns):
+    a, b = numbers(2, 4, 4, dtype="f8") + 3 * np.eye(4), numbers(2, 4, columns, dtype="f8")
+    options = {} if transposed is None else {"transposed": transposed}
+    ((got,), _) = results_of("Solve", [a, b], by="nobody", domain="com.microsoft", **options)
+    assert_near(got, np.linalg.solve(a.swapaxes(1, 2) if transposed else a, b), "float64 conditioned")
+
+
+def test_determinants_of_each_matrix():
+    a = numbers(3, 4, 4, dtype="f8")
+    ((got,), _) = results_of("Det", [a], by="nobody")
+    assert_near(got, np.linalg.det(a), "float64 conditioned")

@@ -122,3 +122,9 @@ def test_shares_along_an_axis_and_once_along_all_from_it_on(kind, axis, opset):
 def test_the_first_of_equal_ones_is_the_largest():
     got = assert_equal_results("Hardmax", [np.array([[1, 3, 3], [2, 2, 2]], "f4")])[0]
     assert got.tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize("axis", [-1, 2])
+def test_mean_squares_by_the_name_that_onnxruntime_writes(axis):
+    scale = numbers(*X.shape[axis:])
+    assert_equal_results("SimplifiedLayerNormalization", [X, scale], opset=17, axis=axis, epsilon=0.5, **NEAR)

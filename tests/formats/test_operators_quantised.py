@@ -9,6 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from cgraph.ir.traverse import post_order
 from cgraph.passes.integers.compute_integers import compute_integers
+from tests.support.onnx_models import assert_equal_results
 from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")
@@ -247,3 +248,30 @@ def test_scales_and_zero_points_of_products_are_one_or_one_for_each_column(kind,
     given |= {"bz": None if zeros is None else numbers(*zeros), "bias": floats(12)}
     _, (got,), (want,) = both(kind, given, ("b", "bs", "bz", "bias"))
     assert_near(got, want, "float32 products")
+
+
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("counted", [0, 1])
+def test_average_pool_of_bytes_whose_axes_and_sides_differ(counted, last):
+    x = numbers(2, 9, 11, 5) if last else numbers(2, 5, 9, 11)
+    more = {"kernel_shape": [3, 2], "strides": [1, 2], "pads": [2, 0, 1, 1], "count_include_pad": counted}
+    _, (got,), (want,) = both("QLinearAveragePool", {"x": x, **QUANTA}, PLACES, channels_last=last, **more)
+    assert_numbers(got, want)
+
+
+def test_attention_by_bytes_with_zero_points_columns_a_mask_and_a_past():
+    hidden, heads = 24, 3
+    given = {"x": numbers(2, 5, 16), "w": weights(16, 3 * hidden, kind="uint8"), "b": floats(3 * hidden)}
+    given |= {"xs": np.float32(0.02), "ws": np.abs(floats(3 * hidden)) / 50 + np.float32(0.005)}
+    given |= {"mask": np.array([[1, 1, 0, 1, 1, 1, 0], [1] * 7], "i4"), "xz": np.uint8(117)}
+    given |= {"wz": numbers(3 * hidden), "past": floats(2, 2, heads, 2, hidden // heads)}
+    fixed = [name for name in given if name not in ("x", "mask", "past")]
+    _, got, want = both("QAttention", given, fixed, outputs=("y", "present"), num_heads=heads, unidirectional=1)
+    for a, b in zip(got, want, strict=True):
+        assert_near(a, b, "float32 networks")
+
+
+@pytest.mark.parametrize("low, high", [(0, 0), (1, 3), (-3, -1), (-2, 1)])
+def test_numbers_that_are_quantised_at_the_run_have_a_range_with_zero_in_it(low, high):
+    x = np.linspace(low, high, 12, dtype="f4").reshape(3, 4)
+    assert_equal_results("DynamicQuantizeLinear", [x], results=3)

@@ -137,3 +137,43 @@ def test_what_is_unknown_or_does_not_fit_is_refused():
         load(one("LSTM", x, weights, hidden_size=HIDDEN))
     with pytest.raises(FormatError, match="would take .* nodes"):
         load(one("GRU", [("x", FLOAT, (10_000, 1, INPUTS))], weights, hidden_size=HIDDEN))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "options"),
+    [
+        ("GRU", ["Sigmoid", "LeakyRelu"], {"activation_alpha": [0.5]}),
+        ("LSTM", ["Sigmoid", "HardSigmoid", "Elu"], {"activation_alpha": [0.3, 0.7], "activation_beta": [0.4]}),
+        ("LSTM", ["HardSigmoid", "Tanh", "Affine"], {"activation_alpha": [0.3, 0.7], "activation_beta": [0.4, 0.2]}),
+        ("GRU", ["HardSigmoid", "Tanh"], {"activation_beta": [0.4]}),
+        ("RNN", ["LeakyRelu"], {}),
+    ],
+)
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_coefficients_are_taken_in_order_by_the_activations_that_have_some(kind, names, options, direction):
+    ways = 2 if direction == "bidirectional" else 1
+    options = {key: values * ways for key, values in options.items()}
+    check(kind, operands(kind, ways, state=True), direction=direction, activations=names * ways, **options)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["reverse", "bidirectional"])
+def test_samples_that_come_first_have_different_lengths(kind, direction):
+    given = operands(kind, 2 if direction == "bidirectional" else 1, lengths=[4, 1, 2], state=True)
+    turned = [v if v is None or i in (1, 2, 3, 4) else v.swapaxes(0, 1).copy() for i, v in enumerate(given)]
+    options = {"results": RESULTS[kind], "hidden_size": HIDDEN, "direction": direction}
+    _, want = results_of(kind, given, **options)
+    got, _ = results_of(kind, turned, by="nobody", layout=1, **options)
+    assert_near(got[0], want[0].transpose(2, 0, 1, 3), "float32 small networks")
+    for x, y in zip(got[1:], want[1:], strict=True):
+        assert_near(x, y.swapaxes(0, 1), "float32 small networks")
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_no_steps_leave_the_state(kind):
+    given = operands(kind, state=True)
+    given[0] = given[0][:0]
+    got, _ = results_of(kind, given, by="nobody", results=RESULTS[kind], hidden_size=HIDDEN)
+    assert got[0].shape == (0, 1, BATCH, HIDDEN)
+    for x, start in zip(got[1:], given[5:], strict=True):
+        np.testing.assert_array_equal(x, start)

@@ -170,3 +170,11 @@ def test_largest_pixels_of_regions():
     for cells in ([0, 1], [2]):
         with pytest.raises(FormatError, match="cells"):
             load(one("MaxRoiPool", [("x", FLOAT, (1, 1, 4, 4)), ("r", FLOAT, (1, 5))], pooled_shape=cells))
+
+
+@pytest.mark.parametrize("options", [{}, {"coordinate_transformation_mode": "output_half_pixel"}], ids=str)
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_the_largest_weighted_pixel_of_each_cell(options, ratio):
+    operands = [np.abs(numbers(2, 3, 5, 7)), ROIS, np.array([1, 0, 1])]
+    sizes = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio, "spatial_scale": 0.75, "mode": "max"}
+    assert_equal_results("RoiAlign", operands, (1,), opset=16, **sizes, **options, **NEAR)

@@ -130,3 +130,50 @@ def test_a_number_of_scanned_operands_that_does_not_fit_is_refused(count):
     raw = open_model([made], {"x": ("f4", (LENGTH, 3))}, {"start": np.ones(3, "f4"), "factor": np.float32(2)}, "last")
     with pytest.raises(FormatError, match=f"num_scan_inputs is {count}, but there are 2 operands"):
         load(raw)
+
+
+BOTH = graph(
+    [
+        node("Add", ["s", "row"], ["sum"]),
+        node("Mul", ["t", "column"], ["product"]),
+        node("Sub", ["sum", "column"], ["first"]),
+        node("Add", ["product", "row"], ["second"]),
+    ],
+    "s t row column",
+    "sum product first second",
+)
+WAYS = [((0, 1), (1, 0), (0, 1)), ((1, 0), (0, 1), (-1, 0)), ((1, 1), (0, 0), (1, -1))]
+
+
+def checked_both() -> Any:
+    """The same, with the elements of a row that are not 0 in the third result, which must be as many as there are."""
+    some = [
+        node("NonZero", ["row"], ["places"]),
+        node("Squeeze", ["places", "axis"], ["flat"]),
+        node("Gather", ["row", "flat"], ["some"]),
+        node("Add", ["first", "some"], ["third"]),
+    ]
+    return graph([*BOTH.node, *some], "s t row column", "sum product third second")
+
+
+CHECKED_BOTH = checked_both()
+
+
+@pytest.mark.parametrize(("backward", "turned", "axes"), WAYS)
+@pytest.mark.parametrize("kind", ["fixed", "loop", "masked"])
+def test_two_operands_and_results_may_differ_in_axis_and_direction(kind, backward, turned, axes):
+    """Rows of one and columns of the other, and two states; masked if each round has something to check."""
+    body = CHECKED_BOTH if kind == "masked" else BOTH
+    read = ["x", "v"] if kind == "fixed" else ["rows", "columns"]
+    picked = [node("Gather", ["x", "i"], ["rows"], axis=0), node("Gather", ["v", "i"], ["columns"], axis=1)]
+    made = node(
+        "Scan", ["start", "ones", *read], ["a", "b", "c", "d"], body=body, num_scan_inputs=2, scan_input_axes=[0, 1],
+        scan_input_directions=list(backward), scan_output_directions=list(turned), scan_output_axes=list(axes),
+    )  # fmt: skip
+    constants = {"axis": numbers(0), "start": np.zeros(3, "f4"), "ones": np.ones(3, "f4")}
+    inputs = {"x": ("f4", (LENGTH, 3)), "v": ("f4", (3, LENGTH)), "m": ("?", (LENGTH,))}
+    nodes = [made] if kind == "fixed" else [*MASK, *picked, made]
+    raw = open_model(nodes, inputs, constants, "a b c d")
+    assert has_loop(raw) == (kind == "loop")
+    v = RNG.uniform(-1, 1, (3, LENGTH)).astype("f4")
+    agrees(raw, [feed | {"v": v} for feed in feeds(0, (LENGTH,) if kind == "fixed" else (1, 4, LENGTH))])

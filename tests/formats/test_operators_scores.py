@@ -12,6 +12,7 @@ from cgraph.formats.onnx.operators.scores import both_classes, class_labels, lab
 from cgraph.ops.leaf import Const
 from tests.formats.test_operators_estimators import BOTH, FLOAT, HOW, check_against_onnxruntime, model_of, random_forest
 from tests.support.onnx_context import context
+from tests.support.onnx_models import results_of
 from tests.support.tolerance import assert_near
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
@@ -151,3 +152,8 @@ def test_labels_are_listed_numbers_or_places_of_names():
     places = Const(np.array([1, 0, 1]))
     assert none.size == 0 and none.dtype == np.int64 and labels_of(none, places) is places
     assert computed(labels_of(np.array([7, 9]), places)).tolist() == [9, 7, 9]
+
+
+def test_scores_stay_an_array_where_a_file_makes_a_dictionary_of_each_row():
+    ((got,), _) = results_of("ZipMap", [X], by="nobody", domain="ai.onnx.ml", classlabels_int64s=[7, 3, 5])
+    np.testing.assert_array_equal(got, X)

@@ -5,6 +5,18 @@ import pytest
 
 from cgraph.errors import FormatError, PositionError
 from cgraph.formats.onnx import load
+from cgraph.formats.onnx.operators.sequences import (
+    concat_from_sequence,
+    optional_get,
+    optional_has,
+    sequence_at,
+    sequence_erase,
+    sequence_insert,
+    sequence_length,
+    split_to_sequence,
+)
+from cgraph.ops.leaf import Const
+from tests.support.onnx_context import context, value_of
 
 onnx = pytest.importorskip("onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto
@@ -82,3 +94,67 @@ def test_an_item_is_at_an_index_of_the_sequence(at, is_inside):
         return
     with pytest.raises(PositionError, match=f"index {at} is outside a sequence of 2 items"):
         load(data)
+
+
+ITEMS = [Const(np.float32(i)) for i in range(3)]
+
+
+@pytest.mark.parametrize("at", [None, *range(-4, 5)])
+def test_items_are_read_inserted_and_erased_where_python_does_it_within_the_sequence(at):
+    """An item is added behind the last one, and the last one erased, unless a place is given."""
+    new, place = Const(np.float32(9)), None if at is None else Const(np.int64(at))
+    ends = {sequence_at: 2, sequence_insert: 3, sequence_erase: 2}
+    for importer, last in ends.items():
+        if at is None and importer is sequence_at:
+            continue
+        c = context(ITEMS, *([new] if importer is sequence_insert else []), place)
+        if at is not None and not -3 <= at <= last:
+            with pytest.raises(PositionError, match=f"index {at} is outside a sequence of 3 items"):
+                importer(c)
+            continue
+        want = list(ITEMS)
+        if importer is sequence_at:
+            assert importer(c) is want[at]
+            continue
+        if importer is sequence_insert:
+            want.insert(3 if at is None else at, new)
+        else:
+            del want[-1 if at is None else at]
+        (got,) = importer(c)
+        assert len(got) == len(want) and all(x is y for x, y in zip(got, want))
+    assert len(ITEMS) == 3  # each sequence stays what it is
+    assert sequence_length(context(ITEMS)).op.array == 3 and sequence_length(context([])).op.array == 0
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("parts", [None, 2, 5, [1, 3, 1], [5]], ids=str)
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_parts_are_of_a_length_or_of_lengths_and_axes_of_one_go_where_no_length_is_given(axis, parts, keepdims):
+    x = np.arange(25.0).reshape(5, 5)
+    attributes = [helper.make_attribute("axis", axis), helper.make_attribute("keepdims", keepdims)]
+    ((*got,),) = split_to_sequence(
+        context(Const(x), None if parts is None else Const(np.array(parts)), attributes=attributes)
+    )
+    edges = list(range(1, 5)) if parts is None else list(range(parts, 5, parts)) if isinstance(parts, int) else None
+    want = np.split(x, np.cumsum(parts)[:-1] if edges is None else edges, axis)
+    want = [y.squeeze(axis) for y in want] if parts is None and not keepdims else want
+    assert len(got) == len(want)
+    for y, piece in zip(got, want):
+        np.testing.assert_array_equal(value_of(y, {}), piece)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("new", [0, 1])
+def test_items_are_joined_along_an_axis_that_may_be_new(new, axis):
+    parts = [np.arange(6.0).reshape(2, 3), np.arange(6.0, 12).reshape(2, 3)]
+    attributes = [helper.make_attribute("axis", axis), helper.make_attribute("new_axis", new)]
+    y = concat_from_sequence(context([Const(x) for x in parts], attributes=attributes))
+    np.testing.assert_array_equal(value_of(y, {}), (np.stack if new else np.concatenate)(parts, axis))
+
+
+def test_an_optional_is_there_or_not():
+    assert optional_has(context(ITEMS[0])).op.array and optional_has(context([])).op.array
+    assert not optional_has(context(None)).op.array
+    assert optional_get(context(ITEMS)) == [ITEMS]
+    with pytest.raises(FormatError, match="the optional is empty: check it with OptionalHasElement"):
+        optional_get(context(None))

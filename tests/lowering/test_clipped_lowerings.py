@@ -88,3 +88,19 @@ def test_a_cut_layer_is_not_rounded():
     y = cg.conv2d(x, filters(32, 32), 1, 1)
     near, far = layers(dilated(y, 12, f=filters(32, 32)), precision="bf16")
     assert (near.pairs, far.pairs, far.source.halo) == (host_target().bf16 != "", False, NONE)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("stride", "pad", "dilation"),
+    [((1, 1), (9, 4, 7, 5), (9, 5)), ((2, 1), (8, 0, 3, 6), (8, 6)), ((1, 2), (0, 11, 12, 2), (6, 11))],
+)
+def test_layers_whose_axes_and_sides_differ_have_the_values_of_the_reference(stride, pad, dilation, target):
+    x = cg.Var((2, 16, 20, 23), name="image")
+    y = cg.relu(cg.conv2d(x, filters(24, 16), 1, 1))
+    z = cg.relu(cg.conv2d(y, RNG.normal(0, 0.1, (9, 24, 3, 2)).astype("float32"), stride, pad, dilation))
+    value = RNG.normal(size=x.shape).astype("float32")
+    engine = CpuEngine(target, threads=1, poison=True)
+    whole, bands = (cg.compile(z, [x], engine=engine, bands=n)(value) for n in (None, 3))
+    np.testing.assert_array_equal(whole, bands)
+    assert_close(whole, cg.compile(z, [x], engine="reference")(value), 20)

@@ -100,6 +100,27 @@ NETWORKS = {
     "filters that two transposed layers share": Network(transposed_twice),
     "transposed": Network(lambda x: cg.conv_transpose2d(x, const(17, 8, 3, 3), 2, 1)),
     "depthwise": Network(lambda x: cg.relu(cg.conv2d(x, const(16, 1, 3, 3), 1, 1, groups=16)), 16),
+    "another stride, pad and dilation for each axis and side": Network(
+        lambda x: cg.conv2d(x, const(17, 17, 3, 2), (2, 1), (0, 1, 2, 3), (1, 2))
+    ),
+    "groups with unequal windows": Network(
+        lambda x: cg.conv2d(x, const(16, 8, 2, 3), (1, 2), (1, 0, 0, 2), groups=2), 16
+    ),
+    "depthwise with unequal windows": Network(
+        lambda x: cg.conv2d(x, const(16, 1, 3, 2), (1, 2), (2, 0, 0, 1), (2, 1), groups=16), 16
+    ),
+    "transposed with unequal windows": Network(
+        lambda x: cg.conv_transpose2d(x, const(17, 9, 3, 2), (2, 3), (1, 0, 2, 1), (1, 2), output_pad=(1, 2))
+    ),
+    "a residual behind unequal windows": Network(
+        lambda x: cg.relu(cg.conv2d(x, const(17, 17, 3, 2), 1, (2, 1, 0, 0)) + cg.tanh(x))
+    ),
+    "a largest pool of unequal windows": Network(lambda x: cg.max_pool2d(x, (3, 2), (2, 1), (1, 0, 0, 1))),
+    "a largest pool with holes": Network(lambda x: cg.max_pool2d(x, (2, 3), 1, (1, 2, 0, 1), dilation=(2, 1))),
+    "a mean pool of unequal windows": Network(lambda x: cg.avg_pool2d(x, (3, 2), (1, 2), (1, 0, 2, 1))),
+    "a mean pool of unequal windows that counts its frame": Network(
+        lambda x: cg.avg_pool2d(x, (3, 2), (2, 1), (0, 1, 2, 0), count_pad=True)
+    ),
     "sums over pixels": Network(lambda x: [x, cg.sum(x, (2, 3)), cg.sum(cg.tanh(x), (0, 2, 3))]),
     "sums over channels": Network(lambda x: [x, cg.sum(x, (1, 2, 3))], 17, 3),
     "a value that is shown": Network(lambda x: [cg.relu(x), x], 17, 3),
@@ -190,3 +211,21 @@ def test_the_gradient_for_filters_reads_few_channels_where_they_are_blocked():
     total = cg.sum(cg.square(cg.conv2d(cg.relu(conv(image, 3)), filters, 1, 1)))
     steps = cg.compile(cg.gradient(total, filters), [image]).compiled.layout.steps
     assert sum(isinstance(n.op, ToBlocked | ToPlain) for n in steps) == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pool", [cg.max_pool2d, cg.avg_pool2d], ids=["largest", "mean"])
+def test_gradients_of_layers_whose_axes_and_sides_differ_equal_reference(pool, dtype):
+    image = cg.Var((2, 5, 9, 8), dtype, "image")
+    first, second = (cg.Var(shape, dtype, "f") for shape in ((16, 5, 3, 2), (9, 16, 2, 3)))
+    for x in (first, second):
+        x.assign(RNG.normal(0, 0.2, x.shape).astype(dtype))
+    y = cg.tanh(cg.conv2d(image, first, (1, 2), (2, 0, 1, 3), (2, 1)))
+    y = pool(y, (3, 2), (2, 1), (1, 0, 0, 1))
+    z = cg.conv2d(y, second, (2, 1), (0, 1, 2, 0), (1, 2))
+    total = cg.sum(cg.square(z) * np.linspace(0.5, 1.5, z.size, dtype=dtype).reshape(z.shape))
+    outputs = [total, *cg.gradient(total, [first, second, image])]
+    value = RNG.normal(size=image.shape).astype(dtype)
+    got = cg.compile(outputs, [image], engine=CpuEngine(poison=True))(value)
+    for a, b in zip(got, evaluate(outputs, {image: value}), strict=True):
+        assert_layers_near(a, b, 20)

@@ -119,3 +119,52 @@ def test_other_dtypes_are_refused():
         apply(Attention(1.0), Q, K, V.astype("float32"))
     with pytest.raises(DTypeError, match="must be bool"):
         apply(Attention(1.0, has_mask=True), Q, K, V, cg.zeros((1, 1, 1, 1), "int64"))
+
+
+def plain_attention(q, k, v, mask=None, causal=False, scale=None, window=0, start=0, softcap=0.0):
+    """Of arrays, by the formula."""
+    heads = q.shape[-3] if q.ndim > 2 else 1
+    k, v = (np.repeat(x, heads // x.shape[-3], -3) if x.ndim > 2 and x.shape[-3] > 1 else x for x in (k, v))
+    scores = q @ np.swapaxes(k, -1, -2) * (1 / np.sqrt(q.shape[-1]) if scale is None else scale)
+    scores = softcap * np.tanh(scores / softcap) if softcap else scores
+    if causal:
+        own, keys = np.asarray(start)[..., None, None, None] + np.arange(q.shape[-2])[:, None], np.arange(k.shape[-2])
+        seen = (keys <= own) & (keys > own - (window or np.inf))
+        scores = np.where(seen if q.ndim > 2 else seen[0], scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+LEADS = {  # of queries, of keys and values
+    "none": ((), ()), "heads": ((4,), (4,)), "shared heads": ((2, 4), (2, 2)), "one head of keys": ((2, 4), (1, 1)),
+    "two batches": ((3, 2, 4), (3, 2, 2)), "keys of all batches": ((3, 2, 4), (4,)),
+}  # fmt: skip
+WAYS = [
+    ((3, 5), {}), ((3, 1), {"scale": 0.3}), ((1, 5), {"softcap": 0.7}), (None, {"causal": True}),
+    ((3, 5), {"causal": True, "window": 2}), (None, {"causal": True, "start": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+@pytest.mark.parametrize("kind", ["bool", "float64"])
+@pytest.mark.parametrize("lead", LEADS)
+def test_every_option_under_any_leading_axes_is_the_formula(lead, kind, engine):
+    """Masks of each, of all rows or of all keys, with leading axes of their own; positions of each batch."""
+    (of_q, of_k), rng = LEADS[lead], np.random.default_rng(0)
+    shapes = (*of_q, 3, 2), (*of_k, 5, 2), (*of_k, 5, 6)
+    values = [rng.standard_normal(shape) for shape in shapes]
+    xs = [cg.Var(shape, "float64", name) for shape, name in zip(shapes, "qkv")]
+    outputs, wants = [], []
+    for number, (mask, options) in enumerate(WAYS):
+        if mask is not None:
+            front = tuple(n if (number + i) % 2 else 1 for i, n in enumerate(of_q))
+            mask = rng.standard_normal((*front, *mask))
+            mask = (mask > -0.7) | (np.arange(mask.shape[-1]) < 3) if kind == "bool" else mask
+        if "start" in options and len(of_q) > 1:
+            options = options | {"start": rng.integers(0, 3, of_q[:-1])}
+        outputs.append(cg.scaled_dot_product_attention(*xs, mask, **options))
+        wants.append(plain_attention(*values, mask, **options))
+    for got, want in zip(cg.compile(outputs, xs, engine=engine)(*values), wants, strict=True):
+        assert_close(got, want, 10)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.autodiff import gradient
 from cgraph.engine.reference import evaluate
 from cgraph.errors import ArgumentError, CgraphError
 from tests.ops.cases import CASES, Case
@@ -71,6 +72,19 @@ def test_a_row_refuses_the_lengths_of_the_list_and_computes_with_the_others(i):
             got = cg.compile(drawn.outputs, drawn.xs, passes=False)(*(drawn.given[x] for x in drawn.xs))
             for one, other in zip(got, want, strict=True):
                 assert_close(one, other, CASES[i].scale)
+
+
+@pytest.mark.parametrize("i", [i for i in ROWS if CASES[i].smooth and CASES[i].op != "qr"], ids=lambda i: str(CASES[i]))
+def test_gradients_of_a_row_with_an_axis_of_no_or_one_element_have_its_spec(i):
+    """All but a decomposition of more columns than rows, which has none."""
+    refusals = LIST.read_text().splitlines()[ROWS.index(i)].split(": ")[1].split()
+    for name, variant, _ in variants(CASES[i]):
+        if name in refusals or name.split(">")[1] not in map(str, LENGTHS):
+            continue
+        drawn = Drawn(variant)
+        slopes = gradient(drawn.total(), drawn.floats)
+        values_of(slopes, drawn.given)
+        assert [x.spec for x in slopes] == [x.spec for x in drawn.floats]
 
 
 if __name__ == "__main__":

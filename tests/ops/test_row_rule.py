@@ -16,6 +16,7 @@ from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
 from cgraph.ops.leaf import Var
 from tests.ops.cases import CASES, Case
+from tests.support.lowered import LOWERED, lowered
 from tests.support.tolerance import assert_close
 
 
@@ -75,3 +76,9 @@ def test_an_op_reads_all_operands_row_by_row_unless_one_has_no_rows():
     assert rows_of_all("the op", (0, 2)).operands == (0,)
     for shapes in ((), ((3,), ()), ((), (3,))):
         assert rows_of_all("the op", *shapes) is None
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_ops_on_bytes_volumes_and_rounded_numbers_have_rules_that_hold(name):
+    net = lowered(name)
+    assert check_rules(list(net.roots), net.values) > 4

@@ -47,3 +47,15 @@ def test_a_constant_in_the_body_of_a_loop_is_copied_too():
 def test_a_small_constant_never_lies_at_an_odd_address():
     """Equal ones are one node, wherever the first of them lay."""
     assert odd(4).op.array.flags.aligned and odd(4) is cg.Const(np.arange(4.0), name="odd")
+
+
+def test_copies_are_stored_as_the_caller_says_also_those_of_bodies():
+    stored = []
+
+    def keep(x):
+        stored.append(x)
+        return x
+
+    last, _ = cg.scan(lambda state, _: (cg.sin(state * odd(10_001)[:-1]), None), X, length=9)
+    align_constants((last * odd(),), keep)
+    assert sorted(x.size for x in stored) == [10_000, 10_001] and all(x.flags.aligned for x in stored)

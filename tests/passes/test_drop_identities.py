@@ -151,3 +151,26 @@ def test_a_transposed_convolution_of_nothing_is_zero(sizes):
     y = cg.conv_transpose2d(cg.Var(x.shape, name="x"), cg.Var(f.shape, name="f"))
     np.testing.assert_array_equal(cg.conv_transpose2d(x, f).eval(), np.zeros(y.shape))
     np.testing.assert_array_equal(cg.compile(y, list(y.operands))(x, f), np.zeros(y.shape))
+
+
+PLACES = {
+    "apart": ((slice(0, 2), slice(2, 4), slice(4, 8)), 3),
+    "the last one overlaps the first": ((slice(0, 3), slice(4, 6), slice(2, 4)), 2),
+    "the last one overlaps the second": ((slice(0, 2), slice(3, 6), slice(5, 8)), 2),
+    "interleaved": ((slice(0, 8, 2), slice(1, 8, 4), slice(3, 8, 4)), 1),
+}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("name", PLACES)
+def test_each_slice_is_compared_with_all_that_are_set_before(name, turned):
+    """In either order of a sum: so many of the slices are set in one array, the others are added."""
+    places, count = PLACES[name]
+    parts = [cg.Var((*cg.Var((8,))[place].shape,), "float64", f"x{i}") for i, place in enumerate(places)]
+    total = None
+    for place, part in zip(places, parts):
+        one = cg.set_slice(cg.zeros((8,), "float64"), (place,), part)
+        total = one if total is None else one + total if turned else total + one
+    kinds = [type(n.op) for n in post_order(drop_identities((total,)))]
+    assert kinds.count(Add) == 3 - count
+    assert_same_values(drop_identities, total)

@@ -94,3 +94,29 @@ def test_a_users_function_of_a_constant_runs_each_time():
 def test_random_graphs_keep_their_values_and_nothing_is_left_to_fold(drawn):
     assert_keeps_values(fold_constants, drawn)
     assert_leaves_nothing(fold_constants, drawn)
+
+
+FILTERS = cg.broadcast_to(cg.Const(np.float32([[[0.5]], [[2]]])), (8, 2, 3, 3))
+IMAGE = cg.Var((1, 2, 7, 7), name="image")
+
+
+@pytest.mark.parametrize("layer", [lambda f: cg.conv2d(IMAGE, f), lambda f: cg.conv_transpose2d(IMAGE, f[:2])])
+def test_broadcast_filters_are_folded_for_a_convolution_however_large(layer, monkeypatch):
+    monkeypatch.setitem(fold_constants.__globals__, "_SMALL", 0)
+    node = layer(FILTERS)
+    (found,) = fold_constants((node,))
+    assert isinstance(found.operands[1].op, ConstOp)
+    assert_same_values(fold_constants, node)
+    assert_left(fold_constants, cg.sum(FILTERS * cg.Var(FILTERS.shape)))  # which reads the broadcast as it is
+
+
+def test_a_large_constant_of_a_storage_dtype_stays_and_a_small_one_is_widened(monkeypatch):
+    stored = cg.Const(np.ones((4, 3), "float32")).astype("bfloat16")
+    (held,) = fold_constants((stored,))
+    node = X.T[:3, :3] @ held.astype("float32").T
+    size = held.astype("float32").nbytes
+    monkeypatch.setitem(fold_constants.__globals__, "_SMALL", size)
+    assert ops_of(fold_constants((node,)))["cast"] == 0
+    monkeypatch.setitem(fold_constants.__globals__, "_SMALL", size - 1)
+    assert ops_of(fold_constants((node,)))["cast"] == 1
+    assert_same_values(fold_constants, node)

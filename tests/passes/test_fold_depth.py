@@ -69,6 +69,28 @@ def test_padded_and_dilated_pools_keep_their_values():
     assert_same_values(fold_depth, cg.avg_pool3d(x, 3, 2, 1), cg.avg_pool3d(x, 3, 1, 1, count_pad=True))
 
 
+UNEQUAL = {"window": (3, 2, 2), "stride": (2, 1, 3), "pad": (1, 0, 1, 0, 1, 0)}  # along each axis, on each side
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+def test_pools_keep_their_values_where_axes_and_sides_differ(ceil):
+    x = frames(volume(shape=(5, 6, 7)))
+    for more in ({}, {"dilation": (1, 2, 3)}, {"dilation": (2, 1, 1), "stride": (1, 2, 1)}):
+        assert_same_values(fold_depth, cg.max_pool3d(x, **UNEQUAL | {"ceil": ceil} | more))
+    for count_pad in (False, True):
+        assert_same_values(fold_depth, cg.avg_pool3d(x, **UNEQUAL, ceil=ceil, count_pad=count_pad))
+    across = {"window": (1, 3, 2), "stride": (1, 2, 1), "pad": (0, 1, 0, 0, 0, 1)}
+    assert_same_values(fold_depth, cg.max_pool3d(x, **across), cg.avg_pool3d(x, **across))
+
+
+@pytest.mark.parametrize("axis", [0, 2, 3, -1])
+def test_a_concat_along_another_axis_keeps_its_values(axis):
+    x = volume()
+    y, z = (cg.conv3d(x, filters(5, 5, 3, 3, 3), 1, 1) for _ in range(2))
+    node = cg.conv3d(cg.concat([y, z], axis), filters(4, 5, 1, 1, 1))
+    assert_same_values(fold_depth, node)
+
+
 def residual_network(x):
     """Convolutions with factors, residuals, activations, a pool and a concat between them."""
     y = cg.conv3d(x, filters(8, x.shape[1], 3, 3, 3), 1, 1)

@@ -38,6 +38,24 @@ def test_patches_that_tokens_read_are_a_product(n, add, read):
     assert_same_values(rewrite_graph, y)
 
 
+@pytest.mark.parametrize("window", [(8, 32), (32, 8)])
+@pytest.mark.parametrize("add", [biased, lambda y: y], ids=["bias", "no bias"])
+def test_patches_may_be_higher_than_wide(window, add):
+    x, rng = cg.Var((2, 3, 3 * window[0], 2 * window[1]), name="x"), np.random.default_rng(0)
+    f = cg.Const(rng.standard_normal((5, 3, *window)).astype("float32"))
+    y = tokens(add(cg.conv2d(x, f, stride=window)))
+    assert "conv2d" not in ops_of(fold_patches((y,)))
+    assert_same_values(fold_patches, y)
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 1, 1), (1, 5, 1, 1), (5, 1, 1), (1, 1, 1), (), (2, 3), (5, 2, 3)], ids=str)
+def test_any_addend_keeps_the_values(shape):
+    """To each image a number of its own is no bias."""
+    conv = cg.conv2d(images(2), filters(), stride=SIDE)
+    for y in (conv + cg.Var(shape, name="b"), cg.Var(shape, name="b") + conv):
+        assert_same_values(fold_patches, tokens(y))
+
+
 def test_the_compiled_product_is_the_convolution():
     x, f = images(2), filters()
     y = biased(cg.conv2d(x, f, stride=SIDE))

@@ -4,10 +4,27 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.ir.roots import Roots
 from cgraph.ops.arithmetic import Add, Multiply
+from cgraph.ops.shape import number_of
 from cgraph.passes.multiply_powers import multiply_powers
-from cgraph.passes.patterns import affine_forms, either, is_closed, is_nearly, root_quotients, shape_from_the_right
+from cgraph.passes.patterns import (
+    affine_forms,
+    axes_of_mean,
+    either,
+    inverted,
+    is_closed,
+    is_nearly,
+    is_square_of,
+    over_last_axes,
+    root_quotients,
+    roots_with_eps,
+    shape_from_the_right,
+    sum_behind,
+    varies_along_last,
+    without_corner,
+)
 
 X, Y = cg.Var((2, 3), name="x"), cg.Var((2, 3), name="y")
 
@@ -84,3 +101,66 @@ def test_quotients_by_roots_in_each_spelling():
     assert quotients(X * cg.power(Y, -0.5)) == [(X, Y)]
     for node in (X * root, X / Y, X + root, X * cg.reciprocal(Y), X * (Y / root)):
         assert not [y for x, y in quotients(node) if x is X]
+
+
+def mean(x, axes, count, keepdims=True):
+    return cg.sum(x, axes, keepdims=keepdims) / np.float32(count)
+
+
+def test_a_mean_is_a_sum_over_last_axes_divided_by_their_elements():
+    x = cg.Var((2, 3, 4), name="x")
+    assert axes_of_mean(mean(x, -1, 4), x) == 1 and axes_of_mean(mean(x, (1, 2), 12), x) == 2
+    assert axes_of_mean(mean(x, (0, 1, 2), 24), x) == 3
+    assert axes_of_mean(cg.broadcast_to(mean(x, -1, 4), x.shape), x) == 1
+    assert axes_of_mean(cg.reshape(mean(x, (1, 2), 12, False), (2, 1, 1)), x) == 2
+    others = (
+        mean(x, -1, 3), mean(x, (1, 2), 4), mean(x, 1, 3), mean(x, (0, 2), 8), mean(x, 0, 2), mean(x, -1, 4, False),
+        mean(cg.exp(x), -1, 4), cg.max(x, -1, keepdims=True) / np.float32(4), cg.sum(x, -1, keepdims=True),
+        cg.reshape(mean(x, -1, 4), (3, 2, 1)),
+    )  # fmt: skip
+    assert [axes_of_mean(y, x) for y in others] == [None] * len(others)
+    whole, none = cg.Var((2, 4), "int32"), cg.Var((2, 0))
+    assert axes_of_mean(cg.mean(whole, -1, keepdims=True), whole) is axes_of_mean(mean(none, -1, 1), none) is None
+
+
+def eps_of(node):
+    return [(x, eps) for x, _, _, eps in roots_with_eps(node)]
+
+
+def test_a_root_has_a_number_from_zero_added_to_a_mean():
+    squares = mean(X * X, -1, 3)
+    for eps in (0.0, 0.5):
+        for total in (squares + np.float32(eps), np.float32(eps) + squares):
+            assert eps_of(X / cg.sqrt(total)) == [(X, eps)]
+    for total in (
+        squares + np.float32(-0.5),
+        squares + Y,
+        squares,
+        cg.max(X) + np.float32(0.5),
+        squares * np.float32(2),
+    ):
+        assert eps_of(X / cg.sqrt(total)) == []
+    assert sum_behind(squares).operands[0] is X * X and sum_behind(X / np.float32(2)) is None
+
+
+def test_factors_vary_along_last_axes_and_are_laid_out_along_them():
+    x, new = cg.Var((2, 3, 4), name="x"), {}
+    for shape, axes in (((4,), 1), ((3, 4), 2), ((1, 1, 4), 1), ((), 1), ((3, 1), 2), ((2, 1, 1), 3)):
+        factor = cg.Var(shape, name="f")
+        wide, new[factor] = cg.broadcast_to(factor, x.shape), factor
+        assert [varies_along_last(wide, 3, n) for n in (1, 2, 3)] == [n >= axes for n in (1, 2, 3)]
+        value = np.arange(1.0, 1 + factor.size).reshape(shape)
+        got = evaluate([over_last_axes(wide, 1.0, x, axes, new)], {factor: value.astype("f4")})[0]
+        np.testing.assert_array_equal(got, np.broadcast_to(value.reshape(value.shape[-axes:]), x.shape[-axes:]))
+    assert varies_along_last(None, 3, 1) and number_of(over_last_axes(None, 7.0, x, 2, new)) == 7.0
+    assert over_last_axes(None, 7.0, x, 2, new).shape == (3, 4)
+
+
+def test_squares_and_reciprocals_in_each_spelling():
+    assert is_square_of(X * X, X) and is_square_of(cg.square(X), X)
+    assert not any(is_square_of(y, X) for y in (X * Y, cg.square(Y), X + X, cg.exp(X), Y * Y))
+    one, two = (cg.Const(np.float32(n)) for n in (1, 2))
+    assert inverted(one / X) is inverted(cg.reciprocal(X)) is X
+    assert inverted(two / X) is inverted(X / Y) is inverted(X) is None
+    for corner in (cg.where(cg.equal(X, np.float32(-3)), np.float32(0), cg.sqrt(X)), cg.where(Y > 0, X, cg.sqrt(X))):
+        assert without_corner(corner) is corner

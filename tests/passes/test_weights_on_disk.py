@@ -11,11 +11,13 @@ from cgraph.kernels.mapped import in_place
 from cgraph.kernels.target import host_target
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import to_physical
+from cgraph.ops.leaf import HASHED_NBYTES
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.physical.sliced import SlicedConv
 from cgraph.passes import rewrite_graph
-from cgraph.passes.weights_on_disk import slice_constants
+from cgraph.passes.weights_on_disk import SLICE, large_constants, slice_constants, slice_nbytes
+from cgraph.storage.weight_file import StreamedWeights
 from tests.support.rewrites import assert_same_values
 from tests.support.tolerance import assert_near
 
@@ -68,3 +70,23 @@ def test_filters_are_cut_only_where_panels_of_them_give_channels_of_the_result(n
     cut = slice_constants(roots, 64, in_place)
     assert sum(isinstance(x.op, SlicedConv) for x in post_order(cut)) == count
     assert_same_values(lambda outputs: slice_constants(outputs, 64, in_place), *roots)
+
+
+@pytest.mark.parametrize(
+    ("own", "ring", "want"),
+    [
+        (None, 3 * SLICE, SLICE), (None, 30 * SLICE, SLICE), (None, 3 * SLICE - 3, SLICE - 1),
+        (None, 6 * HASHED_NBYTES, 2 * HASHED_NBYTES), (None, 0, 2 * HASHED_NBYTES), (1000, 30 * SLICE, 1000),
+        (10 * SLICE, 3, 10 * SLICE),
+    ],
+)  # fmt: skip
+def test_a_slice_is_a_third_of_the_ring_within_bounds_unless_it_is_said(own, ring, want):
+    assert slice_nbytes(StreamedWeights("w", slice=own), ring) == want
+
+
+def test_large_constants_are_those_in_running_order_that_are_no_outputs():
+    limit = HASHED_NBYTES // 4
+    small, first, shown, last = (cg.Const(constant(n)) for n in (limit, limit + 1, limit + 2, limit + 3))
+    x = cg.Var((), name="x")
+    roots = (x * first + cg.sum(small) * cg.sum(last), shown, cg.sin(shown))
+    assert large_constants(roots) == [first, last]

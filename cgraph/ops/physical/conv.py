@@ -72,7 +72,9 @@ class ConvEpilogue(Op):
         return np.clip(np.where(y > 0, y, y * np.asarray(a.slope, y.dtype)), a.low, a.high)
 
     def row_rule(self, x: Spec, f: Spec, *rest: Spec) -> RowRule | None:
-        return RowRule((0, 1 + len(rest)) if self.has_residual else (0,), lambda rows: self) if rest else None
+        if not rest or isinstance(self.conv, FramesConv):  # whose frames belong to volumes
+            return None
+        return RowRule((0, 1 + len(rest)) if self.has_residual else (0,), lambda rows: self)
 
     def operands(self, operands: tuple) -> tuple[Any, Any, Any]:
         """Return scale, bias and residual among the operands, None where absent."""
@@ -161,7 +163,7 @@ class BlockedConv(Op):
         return BFLOAT16.dtype.itemsize * prod(self.source.shape) if self.pairs and self.source else 0
 
     def row_rule(self, *specs: Spec) -> RowRule | None:
-        return RowRule((0, RESIDUAL), self.first_images)
+        return None if self.depth else RowRule((0, RESIDUAL), self.first_images)
 
     def first_images(self, n: int) -> "BlockedConv":
         """Return the convolution of the first n images, with the same filters in the same order."""

@@ -47,9 +47,9 @@ def binarizer(c: Context) -> Node:
 def imputer(c: Context) -> Node:
     """Import Imputer: replace one number, or NaN, by a value for all columns or one per column."""
     x = c[0]
-    kind, default = ("float", np.nan) if x.dtype.kind == "f" else ("int64", 0)
+    kind = "float" if x.dtype.kind == "f" else "int64"
     values = np.asarray(c.required(f"imputed_value_{kind}s"), x.dtype)
-    replaced = c.attribute(f"replaced_value_{kind}", default)
+    replaced = c.attribute(f"replaced_value_{kind}", 0)
     lost = cg.isnan(x) if replaced != replaced else cg.equal(x, np.asarray(replaced, x.dtype))
     return cg.where(lost, values, x)
 

@@ -18,6 +18,8 @@ from cgraph.record import Record
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+TAKE_ALPHA = ("leakyrelu", "thresholdedrelu", "hardsigmoid", "elu", "affine", "scaledtanh")
+TAKE_BETA = ("hardsigmoid", "affine", "scaledtanh")
 Function = Callable[[Node], Node]
 NODES_PER_STEP = 24
 WRITTEN_OUT = 4  # steps of a dynamic length up to which the graph has the nodes of each
@@ -25,16 +27,15 @@ WRITTEN_OUT = 4  # steps of a dynamic length up to which the graph has the nodes
 
 def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
     """Return an activation by ONNX's name, ignoring case."""
-    coefficients = [v for v in (alpha, beta) if v is not None]
     plain = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "softsign": "softsign", "softplus": "softplus"}
-    numbered = {
-        "leakyrelu": "leaky_relu", "thresholdedrelu": "thresholded_relu", "hardsigmoid": "hard_sigmoid", "elu": "elu",
-    }  # fmt: skip
+    numbered = {"leakyrelu": "leaky_relu", "thresholdedrelu": "thresholded_relu", "elu": "elu"}
     key = name.lower()
     if key in plain:
         return getattr(cg, plain[key])
     if key in numbered:
-        return lambda x: getattr(cg, numbered[key])(x, *coefficients)
+        return lambda x: getattr(cg, numbered[key])(x, *([] if alpha is None else [alpha]))
+    if key == "hardsigmoid":
+        return lambda x: cg.hard_sigmoid(x, 0.2 if alpha is None else alpha, 0.5 if beta is None else beta)
     if key == "affine":
         return lambda x: x * (1.0 if alpha is None else alpha) + (0.0 if beta is None else beta)
     if key == "scaledtanh":
@@ -216,6 +217,20 @@ class Run(Record, eq=False):
         return y, tuple(last)
 
 
+def functions_of(c: Context, directions: int) -> list[Function]:
+    """Return the activations of directions; each coefficient belongs to the next activation that takes one."""
+    names = c.attribute("activations") or DEFAULT[c.kind] * directions
+    alpha, beta = iter(c.attribute("activation_alpha") or []), iter(c.attribute("activation_beta") or [])
+    return [
+        function_named(
+            name,
+            next(alpha, None) if name.lower() in TAKE_ALPHA else None,
+            next(beta, None) if name.lower() in TAKE_BETA else None,
+        )
+        for name in names
+    ]
+
+
 def direction_of(c: Context, i: int, x: Node) -> Direction:
     """Return the weights and activations of direction i."""
     gates = GATES[c.kind]
@@ -225,13 +240,7 @@ def direction_of(c: Context, i: int, x: Node) -> Direction:
         raise FormatError(f"weights of {size} rows do not fit {gates} gates of {r.shape[1]}")
     bias = cg.zeros((2 * size,), x.dtype) if c.value(3) is None else c[3][i]
     count = len(DEFAULT[c.kind])
-    names = c.attribute("activations") or DEFAULT[c.kind] * (i + 1)
-    alpha, beta = c.attribute("activation_alpha") or [], c.attribute("activation_beta") or []
-    places = range(i * count, (i + 1) * count)
-    functions = [
-        function_named(names[k], alpha[k] if k < len(alpha) else None, beta[k] if k < len(beta) else None)
-        for k in places
-    ]
+    functions = functions_of(c, i + 1)[i * count :][:count]
     peep = c[7][i] if c.kind == "LSTM" and c.value(7) is not None else None
     options = {name: c.attribute(name, 0) for name in ("input_forget", "linear_before_reset")}
     return Direction(w, r, bias[:size], bias[size:], peep, functions, c.attribute("clip"), options)
