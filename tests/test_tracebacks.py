@@ -118,3 +118,20 @@ def test_files_of_a_package_are_hidden_and_those_beside_it_are_not(package, hidd
         assert not is_hidden(os.path.join(folder + beside + ("" if beside else ".py")))
         assert not is_hidden(os.path.join(folder + (beside or "2"), "a.py"))
     assert not is_hidden(os.path.join(os.path.dirname(folder), "a.py")) and not is_hidden("<string>")
+
+
+def test_hidden_frames_of_all_errors_of_a_chain_are_counted(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+    def chained():
+        try:
+            users_line()
+        except ShapeError:
+            users_line()
+
+    def count(act):
+        return int(lines_of(caught(act))[-1].split()[0].strip("("))
+
+    lines = lines_of(caught(chained))
+    assert count(chained) == 2 * count(users_line) > 2
+    assert sum("in users_line" in line for line in lines) == 2 and not any("family.py" in line for line in lines)
