@@ -100,5 +100,7 @@ def test_memory_is_the_least_limit_of_the_groups_of_memory_and_of_the_machine(tm
 )
 def test_cores_are_the_whole_ones_of_the_quota_among_those_that_are_allowed(monkeypatch, allowed, quota, count):
     monkeypatch.setattr(cores_module, "allowed_processors", lambda: allowed)
-    monkeypatch.setattr(cores_module, "quota_of", lambda *where: {("/proc/self/cgroup", "/sys/fs/cgroup"): quota}[where])
+    monkeypatch.setattr(
+        cores_module, "quota_of", lambda *where: {("/proc/self/cgroup", "/sys/fs/cgroup"): quota}[where]
+    )
     assert cores.__wrapped__() == count

@@ -194,7 +194,9 @@ def test_an_output_of_at_least_so_many_bytes_moves(monkeypatch, missing):
     assert direct(cg.compile(cg.cumsum(x * y, 0), [x, y])) == [0] * (1 - missing)
 
 
-@pytest.mark.parametrize("turn", [np.transpose, lambda x: x[::-1], lambda x: x[:, ::2]], ids=["turned", "flipped", "cut"])
+@pytest.mark.parametrize(
+    "turn", [np.transpose, lambda x: x[::-1], lambda x: x[:, ::2]], ids=["turned", "flipped", "cut"]
+)
 def test_a_result_whose_elements_are_not_in_c_order_stays_in_the_arena(turn):
     x, _ = variables()
     f = cg.compile(turn(cg.cumsum(x, 0)), [x])

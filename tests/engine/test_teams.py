@@ -247,7 +247,9 @@ def test_a_run_takes_an_idle_team_and_another_one_where_all_are_busy():
 
 def test_a_run_goes_on_where_it_was_if_another_has_taken_its_team():
     pool, grown, asked, ends = ThreadPool(4), [], [], [TEAM_BUSY, 5]
-    team = SimpleNamespace(is_busy=False, grow=grown.append, lead=lambda *given: asked.append(given) or ends[len(asked) - 1])
+    team = SimpleNamespace(
+        is_busy=False, grow=grown.append, lead=lambda *given: asked.append(given) or ends[len(asked) - 1]
+    )
     pool._teams = [team]
     assert [pool._slice(7, 2, 6, 3, 11, 13) for _ in range(2)] == [2, 5]
     assert asked == [(pool._address, 3, 7, 2, 6, 11, 13)] * 2 and grown == [2, 2]

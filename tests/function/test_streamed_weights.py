@@ -596,9 +596,12 @@ def test_sizes_that_pack_weights_in_their_own_way_do_not_replace_the_files_of_ot
 
 
 def test_weights_that_stay_in_memory_are_copies_that_the_instance_has(tmp_path):
-    x, y, _ = chain(2)
-    whole = cg.Const(np.random.default_rng(2).standard_normal(x.shape).astype("f4"))
-    function = cg.compile([], updates={x: y + whole}, weights=StreamedWeights(str(tmp_path / "w"), 2 * LARGEST))
+    """Those that rows before and behind other weights read."""
+    rng = np.random.default_rng(2)
+    x, matrices = cg.Var((4, 300), name="x"), rng.standard_normal((2, 300, 300)).astype("f4") / 17
+    first, other = map(cg.Const, matrices)
+    y = cg.tanh(cg.tanh(x @ first) @ other) @ first
+    function = cg.compile(y, [x], weights=StreamedWeights(str(tmp_path / "w"), 2 << 20))
     instance, code = function.program.instance(), function.program.code
     instance.reader.words[STALLED:] = 500_000_000
     assert instance.waited == 0.5 * len(code.ring.pieces) > 0

@@ -8,7 +8,7 @@ from cgraph.system.alignment import ALIGNMENT, aligned, aligned_array, aligned_m
 
 @pytest.mark.parametrize("multiple", [1, 3, 64, 4096])
 def test_a_number_is_rounded_up_to_the_next_multiple_or_stays(multiple):
-    for n in range(0, 3 * multiple + 1):
+    for n in range(3 * multiple + 1):
         up = round_up(n, multiple)
         assert up % multiple == 0 and n <= up < n + multiple
     assert [aligned(n) for n in (0, 1, 63, 64, 65, 128)] == [0, 64, 64, 64, 128, 128]

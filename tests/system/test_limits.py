@@ -78,7 +78,9 @@ def test_the_record_of_limits_has_the_layout_of_windows():
     assert (JobLimits.flags.offset, JobLimits.affinity.offset, JobLimits.process_memory.offset) == (16, 48, 112)
 
 
-@pytest.mark.parametrize(("system", "refuses"), [("linux", False), ("darwin", False), ("linux", True), ("darwin", True)])
+@pytest.mark.parametrize(
+    ("system", "refuses"), [("linux", False), ("darwin", False), ("linux", True), ("darwin", True)]
+)
 def test_macos_alone_may_refuse_a_limit_of_addresses(monkeypatch, system, refuses):
     limited, hard = {}, {"AS": 100, "CPU": 5, "CORE": 9}
 

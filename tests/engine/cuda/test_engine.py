@@ -5,10 +5,11 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.engine.cuda import engine
+from cgraph.engine.cuda import engine as engine_module
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.engine.cuda.simulated import SimulatedQueue
 from cgraph.errors import BudgetError, EngineError, NoKernelError, PositionError
+from cgraph.storage.cell import CellValue
 from nn import models, optim
 from tests.support.tolerance import assert_near
 
@@ -228,13 +229,12 @@ def test_a_fault_of_a_kernel_names_the_step():
 
 def test_an_old_llvmlite_is_refused(monkeypatch):
 
-
-    engine.open_device.cache_clear()
-    monkeypatch.setattr(engine.llvmlite, "__version__", "0.44.0")
+    engine_module.open_device.cache_clear()
+    monkeypatch.setattr(engine_module.llvmlite, "__version__", "0.44.0")
     with pytest.raises(EngineError, match="needs llvmlite 0.50 or newer; 0.44.0 is installed"):
         counter()
-    engine.open_device.cache_clear()
-    engine.cells_of.cache_clear()
+    engine_module.open_device.cache_clear()
+    engine_module.cells_of.cache_clear()
 
 
 def test_the_arena_is_the_plan():
@@ -259,41 +259,44 @@ def test_jumps_are_taken_and_not_taken(value):
 
 
 def test_each_step_on_the_host_is_listed_with_its_own_bytes():
-    large, small = cg.Var((9, 9), "float64", name="large"), cg.Var((5, 5), "float64", name="small")
+    large, small = cg.Var((12, 12), "float64", name="large"), cg.Var((9, 9), "float64", name="small")
     first = cg.inv(large)
     second = cg.inv(small)
     function = cg.compile([first, second], [large, small], engine=SIM)
     nbytes = dict(function.program.on_host)
     assert len(nbytes) == 2 and {f"inv at {x.where}" for x in (first, second)} == set(nbytes)
     most, least = (nbytes[f"inv at {x.where}"] for x in (first, second))
-    assert most >= 2 * 81 * 8 and 2 * 25 * 8 <= least < most
+    assert most >= 2 * 144 * 8 and 2 * 81 * 8 <= least < most
 
 
-@pytest.mark.parametrize(("version", "is_new"), [("0.49.9", False), ("0.50.0", True), ("0.50.0rc1", True), ("1.0.0", True)])
+@pytest.mark.parametrize(
+    ("version", "is_new"), [("0.49.9", False), ("0.50.0", True), ("0.50.0rc1", True), ("1.0.0", True)]
+)
 def test_llvmlite_is_new_enough_from_0_50_on(version, is_new, monkeypatch):
-    monkeypatch.setattr(engine.llvmlite, "__version__", version)
+    monkeypatch.setattr(engine_module.llvmlite, "__version__", version)
     if is_new:
-        assert engine.open_device.__wrapped__(SIMULATED).name == "a simulated GPU"
+        assert engine_module.open_device.__wrapped__(SIMULATED).name == "a simulated GPU"
     else:
         with pytest.raises(EngineError, match=f"needs llvmlite 0.50 or newer; {version} is installed"):
-            engine.open_device.__wrapped__(SIMULATED)
+            engine_module.open_device.__wrapped__(SIMULATED)
 
 
 def test_runs_without_update_edges_change_no_var_whatever_ran_before():
-    x, step = counter()
-    instance, value, done = step.program.instance(), x.cell.value, np.zeros(1, np.int64)
-    for write, first in ((False, 1), (True, 2), (False, 2), (True, 3), (True, 4)):
-        instance.bind({}, {x: value}, done)
+    x, y, done = cg.Var((2, 3), name="x"), cg.Var((3, 2), name="y"), np.zeros(1, np.int64)
+    instance = cg.compile(cg.sum(x), updates={y: cg.transpose(x + 1)}, engine=SIM).program.instance()
+    value, last = CellValue(np.zeros((3, 2), "f4")), 0
+    for start, write in enumerate((False, True, False, True, True)):
+        instance.bind({}, {x: CellValue(np.full((2, 3), start, "f4")), y: value}, done)
         instance.run(write=write)
-        value.renew()
-        assert x.value.tolist() == [first, first + 1, first + 2]
+        last = start + 1 if write else last
+        assert (value.array == last).all()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_input_and_each_var_has_its_own_memory(count):
     """Of one shape, so that any of them would fit into another's."""
     xs = [cg.Var((4,), name=f"x{i}") for i in range(count)]
-    ws = [cg.Var((4,), name=f"w{i}").assign(np.full(4, 10 * i)) for i in range(count)]
+    ws = [cg.Var((4,), name=f"w{i}").assign(np.full(4, 10.0 * i)) for i in range(count)]
     outputs = [cg.cumsum(x) * 2 + w for x, w in zip(xs, ws)]
     function = cg.compile(outputs, xs, {w: w + x * (i + 1) for i, (w, x) in enumerate(zip(ws, xs))}, engine=SIM)
     values = [np.arange(4, dtype="f4") + i for i in range(count)]
