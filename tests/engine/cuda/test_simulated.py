@@ -80,11 +80,11 @@ def test_each_row_runs_its_own_kernel_with_its_own_number_of_tasks():
     device, out = device_with(np.zeros(4, "f4"))
     store = "\tld.param.b64 \t%rd9, [k_param_1];\n\tst.global.b64 \t[%rd2+{at}], %rd9;\n\tret;\n\n}}\n"
     one = HEAD.replace(".reqntid 64", ".reqntid 1")
-    first, second = (
+    first, second, again = (
         device.load(name, (one + store.format(at=at)).replace(".entry k(", f".entry {name}(").encode())
-        for name, at in (("first", 0), ("second", 8))
+        for name, at in (("first", 0), ("second", 8), ("first", 0))
     )
-    assert first.function != second.function and first.threads == second.threads == 1
+    assert first == again and first.function != second.function and first.threads == second.threads == 1
     words = np.array([out, out], np.int64)
     rows = [[second.function, 1, 1, words.ctypes.data, 77], [first.function, 1, 1, words.ctypes.data, 5]]
     device.queue().run(np.array(rows, np.int64))
