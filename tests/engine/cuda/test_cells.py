@@ -87,7 +87,7 @@ def test_what_another_copy_has_is_fetched_and_uploaded():
     device, value = Watched(), CellValue(np.zeros((2, 3), "f4"))
     copy, other = Copy(device, SPEC), copy_with(device, VALUE)
     for _ in range(2):
-        value.newer = other
+        value.equal, value.newer = copy, other
         value.renew()
         copy.update(value)
         np.testing.assert_array_equal(copy.fetched(), VALUE)

@@ -289,7 +289,7 @@ def test_runs_without_update_edges_change_no_var_whatever_ran_before():
         instance.bind({}, {x: CellValue(np.full((2, 3), start, "f4")), y: value}, done)
         instance.run(write=write)
         last = start + 1 if write else last
-        assert (value.array == last).all()
+        assert (value.array == last).all() and (instance._copy(y).fetched() == last).all()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
