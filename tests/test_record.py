@@ -1,6 +1,7 @@
 """A record is a frozen dataclass to whoever reads, calls or compares it."""
 
 import importlib
+import inspect
 import pkgutil
 from contextlib import suppress
 from dataclasses import Field, field
@@ -125,3 +126,42 @@ def test_every_default_of_every_record_is_a_value_or_is_made_by_a_factory():
             for name, default in each._defaults.items():
                 assert not isinstance(default, Field) or callable(default.default_factory), f"{each}.{name}"
     assert count > 100
+
+
+class Late(Point):
+    z: int
+
+
+class Made(Record):
+    x: int
+    y: int
+
+    def __init__(self, both: int = 3) -> None:
+        super().__init__(both, both)
+
+
+def test_a_class_has_its_fields_as_its_signature():
+    for record, text in (
+        (Point, "(x: int, y: int = 2) -> None"),
+        (Labelled, "(x: int, y: int = 2, label: str = '', seen: list = []) -> None"),
+        (Late, "(x: int, y: int = 2, *, z: int) -> None"),
+        (Own, "(x: int) -> None"),
+        (Made, "(both: int = 3) -> None"),
+    ):
+        assert str(inspect.signature(record)) == text
+    with pytest.raises(AttributeError, match="a record has no signature; its class has one"):
+        _ = Point(1).__signature__
+
+
+def test_a_field_without_a_default_behind_one_that_has_one_is_passed_by_name_or_place():
+    assert Late(1, z=3) == Late(1, 2, 3) == Late(z=3, x=1) and Late(1, z=3).y == 2
+    with pytest.raises(TypeError, match=r"Late\(x, y, z\) needs z"):
+        Late(1)
+    assert (Made(), Made(4)) == (Made(3), Made(both=4)) and Made(4).y == 4
+
+
+def test_each_field_counts_for_equality_and_hash():
+    base = Labelled(1, 2, "a", ())
+    others = [Labelled(9, 2, "a", ()), Labelled(1, 9, "a", ()), Labelled(1, 2, "b", ()), Labelled(1, 2, "a", (1,))]
+    assert base == Labelled(1, 2, "a", ()) and len({base, Labelled(1, 2, "a", ()), *others}) == 5
+    assert not [x for x in others if x == base]

@@ -118,3 +118,17 @@ def test_files_of_a_package_are_hidden_and_those_beside_it_are_not(package, hidd
         assert not is_hidden(os.path.join(folder + beside + ("" if beside else ".py")))
         assert not is_hidden(os.path.join(folder + (beside or "2"), "a.py"))
     assert not is_hidden(os.path.join(os.path.dirname(folder), "a.py")) and not is_hidden("<string>")
+
+
+def test_frames_are_hidden_in_the_cause_of_an_error_too(monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+    def caused():
+        try:
+            users_line()
+        except ShapeError as error:
+            raise KeyError("another") from error
+
+    alone, lines = lines_of(caught(users_line)), lines_of(caught(caused))
+    assert lines[-1] == alone[-1] and "frames of the library are hidden" in lines[-1]
+    assert sum("in users_line" in line for line in lines) == 1 and not any("family.py" in line for line in lines)

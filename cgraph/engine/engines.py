@@ -30,6 +30,7 @@ def engine_named(engine: str | Engine, threads: int) -> Engine:
         GraphError: an unknown name, a wrong number of threads, or one that differs from the engine's own
     """
     if not isinstance(engine, str) and hasattr(engine, "program"):
+        check_threads(threads)
         own = getattr(engine, "threads", threads)
         if threads not in (0, own):
             raise GraphError(

@@ -20,7 +20,7 @@ from cgraph.cli.warmup import progress
 from cgraph.errors import CgraphError
 from cgraph.formats.onnx import save
 from cgraph.system.progress import CLEAR, Bars, bounds_progress
-from cgraph.terminal import say, visible, write
+from cgraph.terminal import complain, say, visible, write
 from nn.progress import PlainBar, rich_bar
 from tests.support.patience import PATIENCE
 from tests.support.sources import ROOT, sources_with
@@ -254,3 +254,22 @@ def test_text_that_can_be_seen_stays(capsys):
     write("\x1bx", out, before="\r\x1b[K")
     assert out.getvalue() == "\r\x1b[K?x"
     write("x", None)
+
+
+def test_what_is_said_goes_to_the_output_and_a_complaint_to_the_errors(capsys, monkeypatch):
+    say("one\x1b\ttwo")
+    complain(ValueError("th\x07ree"))
+    assert capsys.readouterr() == ("one?\ttwo\n", "th?ree\n")
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    say("nobody reads it")
+    complain("nobody reads it")
+
+
+@pytest.mark.parametrize("char", ["\x00", "\x1b", "\x7f", "\x9b", "\r", "\u202e", "\u200b", "\ud800", "\n", "\t"])
+def test_a_character_that_cannot_be_seen_is_a_question_mark_unless_it_is_let_through(char):
+    assert visible(f"a{char}b") == (f"a{char}b" if char in "\n\t" else "a?b")
+    assert visible(f"a{char}b", "") == "a?b" and visible(f"a{char}b", char) == f"a{char}b"
+    stream = io.StringIO()
+    write(f"a{char}", stream, before=char)
+    assert stream.getvalue() == char + visible(f"a{char}")

@@ -4,9 +4,12 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import threadpoolctl
 
+import cgraph as cg
+from cgraph.engine.cpu import blas
 from cgraph.engine.cpu.blas import BlasLimit, with_one_thread
 from tests.support.injection import Lines, events
 
@@ -93,3 +96,19 @@ def test_the_result_of_the_work_is_returned_and_a_run_inside_a_run_changes_nothi
     limit = BlasLimit()
     assert limit.run(lambda: (limit.run(lambda: counts(libraries)), counts(libraries))) == ([1, 1, 1], [1, 1, 1])
     assert counts(libraries) == [3, 5, 1] and with_one_thread(lambda: 7) == 7
+
+
+def test_runs_that_call_blas_have_one_thread_and_others_do_not_ask(monkeypatch):
+    x, asked, one_thread = cg.Var((90, 90), "float64", name="x"), [], with_one_thread
+    monkeypatch.setattr(blas, "with_one_thread", lambda work: asked.append(work) or one_thread(work))
+    value = np.eye(90) * 2
+    for y, want, is_asked in (
+        (cg.inv(x), np.eye(90) / 2, True),
+        (cg.cumsum(x, 0), np.cumsum(value, 0), False),
+        (cg.delay(np.negative, x), -value, False),
+    ):
+        function = cg.compile(y, [x])
+        for calls in (1, 2):
+            np.testing.assert_array_equal(function(value), want)
+            assert len(asked) == calls * is_asked
+        asked.clear()

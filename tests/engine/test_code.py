@@ -82,3 +82,10 @@ def test_two_pieces_meet_if_they_have_a_byte_in_common(at):
 def test_kernels_write_the_updated_vars_that_are_no_targets():
     code = SimpleNamespace(updated=("a", "b", "c"), targets=("b",))
     assert Code.written.fget(code) == {"a", "c"}
+
+
+def test_the_text_of_code_has_no_characters_of_a_terminal():
+    call = OVERLAPPING.call((), 1, out=Pointer(ARENA), x=Pointer(X), nbytes=8)
+    text = code_of([[Part("one\x1b[2J", [call])], [Part("two", [call])]], PLAN).text()
+    assert text.isprintable() is False and text.replace("\n", "").isprintable()
+    assert [line.partition(":")[0] for line in text.split("\n")] == ["one?[2J", "two"]

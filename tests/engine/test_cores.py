@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cgraph.engine.cpu import cores as cores_module
 from cgraph.engine.cpu.cores import cores, quota_of
 from cgraph.engine.cpu.memory import memory_nbytes
 
@@ -39,6 +40,24 @@ def written(folder: Path, files: dict[str, str]) -> Path:
         ("4:cpu:/\n", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
         ("7:memory:/box\n", {"memory/box/cpu.cfs_quota_us": "50000", "memory/box/cpu.cfs_period_us": "100000"}, None),
         ("", {}, None),
+        ("0::/a:b\n", {"a:b/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/a/b/c\n", {"a/b/c/cpu.max": "max 100000\n", "a/cpu.max": "50000 100000\n"}, 0.5),
+        ("4:cpu:/box\n", {"cpu/box/cpu.cfs_quota_us": "0", "cpu/box/cpu.cfs_period_us": "100000"}, None),
+        ("4:cpu:/box\n", {"cpu/box/cpu.cfs_quota_us": "50000"}, None),
+        (
+            "5:cpuacct,cpu:/box\n",
+            {"cpuacct,cpu/box/cpu.cfs_quota_us": "250000", "cpuacct,cpu/box/cpu.cfs_period_us": "100000"},
+            2.5,
+        ),
+        (
+            "4:cpu:/box\n0::/me\n",
+            {
+                "cpu/box/cpu.cfs_quota_us": "300000",
+                "cpu/box/cpu.cfs_period_us": "100000",
+                "me/cpu.max": "max 100000\n",
+            },
+            3.0,
+        ),
     ],
 )
 def test_the_smallest_quota_of_a_group_and_its_parents_counts(tmp_path, groups, files, quota):
@@ -63,6 +82,7 @@ def test_cores_are_at_most_those_of_the_affinity():
         ("0::/user/me\n", {"user/me/memory.max": "max\n", "memory.max": "7000\n"}, 7000),
         ("9:memory:/box\n4:cpu:/box\n", {"memory/box/memory.limit_in_bytes": "8000"}, 8000),
         ("4:cpu:/box\n", {"cpu/box/memory.limit_in_bytes": "8000"}, None),
+        ("9:memory:/box\n", {"memory/box/memory.limit_in_bytes": "9223372036854771712"}, None),
         ("0::/\n", {}, None),
     ],
 )
@@ -72,3 +92,15 @@ def test_memory_is_the_least_limit_of_the_groups_of_memory_and_of_the_machine(tm
     mount = written(tmp_path / "mount", files)
     mount.mkdir(exist_ok=True)
     assert memory_nbytes(tmp_path / "groups", mount) == (machine if limit is None else limit)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "quota", "count"),
+    [(8, None, 8), (8, 2.9, 2), (8, 2.0, 2), (8, 0.5, 1), (2, 6.0, 2), (3, 3.0, 3), (1, 0.99, 1)],
+)
+def test_cores_are_the_whole_ones_of_the_quota_among_those_that_are_allowed(monkeypatch, allowed, quota, count):
+    monkeypatch.setattr(cores_module, "allowed_processors", lambda: allowed)
+    monkeypatch.setattr(
+        cores_module, "quota_of", lambda *where: {("/proc/self/cgroup", "/sys/fs/cgroup"): quota}[where]
+    )
+    assert cores.__wrapped__() == count

@@ -1,13 +1,21 @@
 """Code for other machines: when strided outputs are copied to the caller, and the target of 8-bit kernels."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine import export
 from cgraph.engine.export import ExportEngine, OutputPlace, output_calls
 from cgraph.errors import GraphError
 from cgraph.kernels.kernel import ARENA, Pointer
 from cgraph.kernels.machines import machine_named
+from cgraph.ops.elementary import Tanh
+from cgraph.ops.physical.byte_matmul import ByteMatmul
+from cgraph.ops.physical.integer import BlockedIntegerConv, IntegerConv, IntegerMatmul, PackedIntegerMatmul
+from cgraph.ops.physical.table import ByteTable
+from cgraph.planning.options import CompileOptions
 
 CONST = np.arange(6, dtype="f4").reshape(2, 3)
 
@@ -57,3 +65,17 @@ def test_a_machine_that_is_not_there_is_refused_with_those_that_are():
 def test_exported_code_refuses_a_call_and_names_its_machine():
     with pytest.raises(GraphError, match="compiled for cortex-m7 and cannot be called here"):
         compiled()(CONST)
+
+
+@pytest.mark.parametrize(
+    "kind", [BlockedIntegerConv, ByteMatmul, ByteTable, IntegerConv, IntegerMatmul, PackedIntegerMatmul, Tanh]
+)
+def test_a_graph_with_any_op_of_bytes_is_lowered_again_for_the_target_of_bytes(kind, monkeypatch):
+    row, asked, engine = machine_named("cortex-m7"), [], ExportEngine("cortex-m7")
+    nodes = [SimpleNamespace(op=object.__new__(op)) for op in (Tanh, kind, Tanh)]
+    monkeypatch.setattr(export, "post_order", lambda roots: nodes)
+    monkeypatch.setattr(export, "lower_graph", lambda roots, target, how: asked.append((roots, target)) or "lowered")
+    engine.lower("graph", CompileOptions())
+    targets = [row.target] if kind is Tanh else [row.target, row.bytes_target]
+    assert asked == [("graph", target) for target in targets] and row.target != row.bytes_target
+    assert engine.target_for("graph") == targets[-1]

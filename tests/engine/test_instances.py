@@ -6,14 +6,21 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu import instance as instances
 from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.make_code import code_of
+from cgraph.engine.cpu.rows import TableRows
 from cgraph.engine.cpu.threads import ThreadPool
+from cgraph.engine.instance import failure
+from cgraph.errors import PositionError
 from cgraph.ir.work import Part
+from cgraph.kernels import control
+from cgraph.kernels.control import STOPPED
 from cgraph.kernels.kernel import ARENA, Pointer, contiguous
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import host_target
+from cgraph.record import replace
 from tests.support.injection import Injected, Lines, events
 from tests.support.planned import planned
 
@@ -173,3 +180,101 @@ def test_the_same_steps_run_with_and_without_the_update_edges(order):
 
 def pieces(base, offset):
     return contiguous(Pointer(base, offset), (4,), "f4")
+
+
+@pytest.mark.parametrize("copy", [True, False])
+@pytest.mark.parametrize("engine", ["cpu", "cuda-sim", "reference"])
+@pytest.mark.parametrize("is_assigned", [True, False])
+def test_an_input_that_an_update_writes_is_the_one_of_the_call(engine, copy, is_assigned):
+    """Its cell has another value before the run, or none, and the new one behind it."""
+    x = cg.Var((3,), name="x")
+    if is_assigned:
+        x.assign([7, 8, 9])
+    f = cg.compile([x, x[::-1], x * 2], [x], {x: x + 1}, engine=engine)
+    for start in (10, 20):
+        value = np.arange(3, dtype="f4") + start
+        for got, want in zip(f(value, copy=copy), (value, value[::-1], value * 2), strict=True):
+            assert np.asarray(got).tolist() == want.tolist()
+        assert x.value.tolist() == (value + 1).tolist() and value.tolist() == [start, start + 1, start + 2]
+
+
+@pytest.mark.parametrize(
+    ("stop", "kind", "text"),
+    [
+        (1, PositionError, "a position is outside its axis. Check the indices"),
+        (control.SINGULAR, np.linalg.LinAlgError, "Singular matrix. "),
+        (control.NOT_POSITIVE, np.linalg.LinAlgError, "Matrix is not positive definite. "),
+        (control.NO_EIGENVALUES, np.linalg.LinAlgError, "Eigenvalues did not converge. "),
+        (control.NO_SINGULAR_VALUES, np.linalg.LinAlgError, "SVD did not converge. "),
+        (control.NOT_FINITE, np.linalg.LinAlgError, "Array must not contain infs or NaNs. "),
+    ],
+)
+def test_each_word_that_ends_a_run_is_an_error_of_its_kind_with_the_step(stop, kind, text):
+    error = failure(stop, "a step")
+    assert type(error) is kind and str(error).startswith(f"a step: {text}")
+
+
+def three_copies(**engine):
+    """An instance whose steps, called 0, 1 and 2, copy a row each: into the second, third and fourth of the arena."""
+    x = cg.Var((6, 4), name="x")
+    parts = [[Part(str(i), copy_calls(host_target(), pieces(ARENA, 16 * i + 16), pieces(x, 16 * i)))] for i in range(3)]
+    code = replace(code_of([*parts, []], planned(x + 1)), first_write=3)
+    run = CpuEngine(threads=1, **engine).program(code).instance()
+    run.bind({x: np.arange(24, dtype="f4").reshape(6, 4)}, {}, np.zeros(1, np.int64))
+    return run
+
+
+@pytest.mark.parametrize("ran", [0, 1, 2])
+def test_rows_that_a_direct_run_leaves_run_and_an_error_names_the_step_of_its_row(monkeypatch, ran):
+    run, asked = three_copies(), []
+    monkeypatch.setattr(instances, "run_rows", lambda *given: asked.append(given) or 1)
+    assert run._finish_directly(run._whole, ran)
+    assert asked == [(run._whole.first + 32 * ran, 3 - ran, 1, run._stop_address)]
+    run.stop[0] = 1
+    for count in (ran, STOPPED - (ran + 1)):
+        with pytest.raises(PositionError, match=f"^{ran}: "):
+            run._finish_directly(run._whole, count)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("steps", [(0,), (2,), (0, 2), (1, 0), None])
+@pytest.mark.parametrize("poison", [False, True])
+def test_chosen_steps_run_alone_but_all_where_dead_bytes_are_filled(steps, poison):
+    run = three_copies(poison=poison)
+    run.arena[:] = 0
+    run.run(steps)
+    done = run.arena[16:64].view("f4").reshape(3, 4)[:, 3] > 0
+    assert done.tolist() == [poison or steps is None or i in steps for i in range(3)]
+
+
+@pytest.mark.parametrize("split", [0, 1, 3])
+def test_rows_are_two_parts_of_a_table_and_other_calls_have_the_same_parts(split):
+    table, numbers = np.arange(12).reshape(3, 4), np.array([5, 7, 9])
+    rows = TableRows(table, split, numbers)
+    calls = rows.calling(table + 100, [print])
+    for each in (rows, calls):
+        first = each.table.ctypes.data
+        assert (each.first, each.count, each.second, each.rest) == (first, split, first + 32 * split, 3 - split)
+        assert each.numbers is numbers
+    assert rows.table is table and rows.functions is None
+    assert (calls.table == table + 100).all() and calls.functions == [print]
+
+
+@pytest.mark.parametrize(("size", "threads"), [(4, 1), (1 << 20, 3)])
+def test_a_run_asks_for_threads_if_some_call_has_shares_for_several(size, threads):
+    x = cg.Var((size,), name="x")
+    program = cg.compile(cg.exp(x), [x], threads=3).program
+    assert program.threads == 3 and program.instance().threads == threads
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda-sim", "reference"])
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_result_that_shows_an_input_or_a_var_has_other_memory(engine, copy):
+    x, w = cg.Var((3, 4), name="x"), cg.Var((3, 4), name="w").assign(np.ones((3, 4), "f4"))
+    f = cg.compile([x, x.T, x[1:], w, w[::-1]], [x], engine=engine)
+    value = np.arange(12, dtype="f4").reshape(3, 4)
+    results = [np.asarray(y) for y in f(value, copy=copy)]
+    assert not any(np.shares_memory(y, other) for y in results for other in (value, w.cell.array))
+    value[...] = 7
+    w.assign(np.zeros((3, 4), "f4"))
+    assert results[0].sum() == results[1].sum() == 66 and (results[3] == 1).all() and (results[4] == 1).all()

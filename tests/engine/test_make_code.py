@@ -8,12 +8,13 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.code import RowLoop
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.make_code import code_of, output_view, update_calls
+from cgraph.engine.cpu.make_code import UpdateTarget, code_of, output_view, update_calls
 from cgraph.ir.work import Part
 from cgraph.kernels.control import BEGIN, REPEAT, SKIP
 from cgraph.kernels.kernel import (
     ARENA,
     STOP,
+    Between,
     Call,
     End,
     Jump,
@@ -165,3 +166,30 @@ def test_an_output_that_is_a_constant_needs_no_graph():
     assert output_view(view).at.base is c.op.array and output_view(view).at.offset == 8
     kept = contiguous(Pointer(ARENA, 8), (3,), "f4")
     assert output_view(kept) == kept
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 6])
+def test_rows_run_for_a_number_above_the_low_and_up_to_the_high_one(number):
+    """The address is that of the second of the part's slots."""
+    case, count = Between(2, 5), np.array([9, number, 9])
+    parts = [
+        Part("case", [marker_call(case, Pointer(Slot(1), 8))], (), (Pointer(ARENA), Pointer(count))),
+        Part("copy", copy_calls(host_target(), row(ARENA, 0), row(X, 16))),
+        Part("case", [marker_call(End(case))]),
+        Part("copy", copy_calls(host_target(), row(ARENA, 16), row(X, 0))),
+    ]
+    got = copied(parts, VALUE)
+    np.testing.assert_array_equal(got[0], VALUE[1] if 2 < number <= 5 else 0)
+    np.testing.assert_array_equal(got[1], VALUE[0])
+
+
+def test_memory_of_a_step_that_is_gone_is_not_taken_for_that_of_a_later_step():
+    """Python gives the number of an object that nobody has to the next one."""
+    variables = [cg.Var((2,)) for _ in range(40)]
+
+    def steps():
+        for i, x in enumerate(variables):
+            yield [Part("copy", [Call(ONE, (Pointer(UpdateTarget(x)), Pointer(cg.Const(np.full(300, i)))), 1)])]
+
+    code = code_of(steps(), PLAN)
+    assert code.targets == tuple(variables) and [x[0] for x in code.constants] == list(range(40))

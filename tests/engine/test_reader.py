@@ -10,9 +10,10 @@ import pytest
 
 from cgraph.engine.cpu import reader as reader_module
 from cgraph.engine.cpu.code import Ring
-from cgraph.engine.cpu.reader import Reader, difference, unchanged_file
+from cgraph.engine.cpu.reader import Reader, check_stamp, difference, unchanged_file
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
+from cgraph.record import replace
 from cgraph.storage.weight_file import Checksum, digest_of
 from cgraph.system.file_ownership import stamp_of
 from tests.support.patience import PATIENCE
@@ -183,3 +184,33 @@ def test_a_reader_that_nobody_has_closes_its_file_and_ends_its_thread(path, unti
     file = idle.file
     del idle
     assert file.closed
+
+
+def test_a_file_is_compared_by_its_name_and_by_what_is_open(path, tmp_path):
+    other = tmp_path / "other"
+    CONTENT.tofile(other)
+    ring = reader_of(path).ring
+    with open(path, "rb") as own, open(other, "rb") as foreign:
+        check_stamp(ring, own)
+        for name, file in ((path, foreign), (other, own), (other, foreign)):
+            with pytest.raises(WeightsError, match="another file has this name"):
+                check_stamp(replace(ring, path=str(name)), file)
+
+
+def test_a_forked_child_reads_by_a_thread_that_it_starts(path, until, monkeypatch):
+    """What the parent's thread has read is ordered again."""
+    reader = reader_of(path, poison=0xAB)
+    rows = orders_of(reader, PAGE)
+    reader.order(rows)
+    until(lambda: reader.words[READ] == 1)
+    parent, end_of_parent, process = reader._work, reader._close, os.getpid()
+    contents(reader)[...] = 0
+    monkeypatch.setattr(os, "getpid", lambda: process + 1)
+    reader.begin(rows)
+    until(lambda: reader.words[READ] == 1)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[PAGE : 2 * PAGE])
+    assert reader._work.thread not in (None, parent.thread) and reader._work.is_running
+    assert not end_of_parent.alive and parent.is_running, "the parent's end is left to the parent"
+    reader._close()
+    parent.close()
+    assert not parent.is_running

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.engine.reference import ReferenceEngine, ReferenceInstance, evaluate
+from cgraph.engine import reference
+from cgraph.engine.reference import ReferenceEngine, ReferenceInstance, evaluate, value_of
 from cgraph.errors import UnassignedError
 from cgraph.planning.options import Request
 from cgraph.storage.cell import CellValue
@@ -81,3 +82,26 @@ def test_an_op_that_fails_writes_nothing():
     with pytest.raises(ValueError, match="no"):
         f(ONES)
     assert v.value.tolist() == [1] * 3
+
+
+def test_values_go_behind_their_last_reader(monkeypatch):
+    """Of a chain one is there at a time; one that is read again, or is an output, stays."""
+    counts = []
+
+    def counted(node, values, operand_values):
+        counts.append(len(operand_values))
+        return value_of(node, values, operand_values)
+
+    monkeypatch.setattr(reference, "value_of", counted)
+    x = cg.Var((3,), name="x")
+    first = cg.cumsum(x, 0)
+    chain = cg.sort(cg.cumprod(cg.sort(first)))
+    for outputs, expected in (
+        ([chain], [0, 1, 1, 1, 1]),
+        ([chain, first], [0, 1, 1, 2, 2]),
+        ([first * first], [0, 1, 1]),
+        ([cg.sort(first) + first], [0, 1, 1, 2]),
+    ):
+        counts.clear()
+        evaluate(outputs, {x: ONES})
+        assert counts == expected

@@ -185,3 +185,20 @@ def test_addresses_of_results_are_in_the_arena_unless_they_move():
             assert offset_at[position] == starts[output] + offset
     for got, want in zip(f(A, B, copy=False), (np.cumsum(A * B, 0), np.sort(B, 1), np.cumsum(A, 1)), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_an_output_of_at_least_so_many_bytes_moves(monkeypatch, missing):
+    x, y = variables()
+    monkeypatch.setattr(results, "LEAST_NBYTES", A.nbytes + missing)
+    assert direct(cg.compile(cg.cumsum(x * y, 0), [x, y])) == [0] * (1 - missing)
+
+
+@pytest.mark.parametrize(
+    "turn", [np.transpose, lambda x: x[::-1], lambda x: x[:, ::2]], ids=["turned", "flipped", "cut"]
+)
+def test_a_result_whose_elements_are_not_in_c_order_stays_in_the_arena(turn):
+    x, _ = variables()
+    f = cg.compile(turn(cg.cumsum(x, 0)), [x])
+    np.testing.assert_array_equal(f(A), turn(np.cumsum(A, 0)))
+    assert direct(f) == []

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from cgraph.engine.cpu import ring as ring_module
 from cgraph.engine.cpu.code import Piece, Symbol
 from cgraph.engine.cpu.ring import (
     around,
@@ -15,12 +16,13 @@ from cgraph.engine.cpu.ring import (
     place_pieces,
     placement_in,
     resident_constants,
+    ring_of,
     sequential_pieces,
     with_control_rows,
 )
 from cgraph.errors import BudgetError
 from cgraph.kernels.control import PASSED, WAIT
-from cgraph.storage.weight_file import PAGE
+from cgraph.storage.weight_file import PAGE, StreamedWeights
 
 
 def pieces(*rows: tuple[int, int, int]) -> list[Piece]:
@@ -170,3 +172,22 @@ def test_constants_stay_in_memory_unless_a_piece_has_them():
     code.ring = SimpleNamespace(pieces=(Piece(0, 0, 0, 0, 0),))
     assert resident_constants(code) == ARRAYS[1:]
     assert resident_constants(code, []) == ARRAYS
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_a_ring_has_the_file_of_its_weights_and_whole_pages(monkeypatch, verify):
+    weights = StreamedWeights("w", ring=5 * PAGE + 1, verify=verify)
+    file = SimpleNamespace(weights=weights, path="w-2", stamp=(1, 2), sums={0: "a checksum"})
+
+    def in_file(array):
+        return None if places(array) is None else (file, places(array))
+
+    monkeypatch.setattr(ring_module, "place_of", in_file)
+    ring = ring_of(code_reading([3], [4], [5]))
+    assert (ring.path, ring.stamp, ring.nbytes) == ("w-2", (1, 2), 6 * PAGE)
+    assert ring.sums == ({0: "a checksum"} if verify else {})
+    assert [(p.constant, p.offset, p.at) for p in ring.pieces] == [(0, 0, 0), (1, 100, PAGE)]
+    monkeypatch.setattr(ring_module, "place_of", lambda array: (file, 300) if array is ARRAYS[3] else None)
+    assert ring_of(code_reading([3])).pieces == (), "what lies in the file stays in memory"
+    monkeypatch.setattr(ring_module, "place_of", lambda array: None)
+    assert ring_of(code_reading([3], [4])) is None

@@ -144,3 +144,11 @@ def test_the_size_that_a_refusal_names_works_and_one_byte_less_does_not(weights)
     assert least == 6 * MIB + CONSTANTS + ring_nbytes
     with pytest.raises(BudgetError, match="1 bytes are missing"):
         share_budget(weights, least - 1, planner)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_budget_of_exactly_arena_ring_and_constants_needs_no_smaller_plan(missing):
+    planner = Planner(6 * MIB, 10 * MIB)
+    best, ring = share_budget(StreamedWeights("w"), 22 * MIB + CONSTANTS - missing, planner)
+    assert len(planner.asked) == 1 + missing
+    assert (best.compiled.nbytes, ring) == (10 * MIB, 12 * MIB) or missing

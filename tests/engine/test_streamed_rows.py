@@ -112,3 +112,13 @@ def test_an_error_of_a_source_ends_the_run_and_lets_its_functions_go():
     run.bind(ends.ports, {}, DONE)
     run.run()
     assert ends.next == 2 + 5
+
+
+def test_rows_are_exchanged_in_memory_that_others_share_too():
+    ends, own = Ends(), instance([part([FILL, *COPY, READ])])
+    memory = np.zeros(own.code.nbytes + 64, np.uint8)
+    run = CpuEngine(threads=1).program(own.code).instance(memory)
+    assert isinstance(run, RowsInstance) and np.shares_memory(run.arena, memory)
+    run.bind(ends.ports, {}, DONE)
+    run.run()
+    assert memory[:32].view("f4").tolist() == [1] * 8 and ends.got[0].tolist() == [[1] * 4] * 2

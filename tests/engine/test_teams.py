@@ -4,14 +4,29 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from weakref import ref
 
 import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.cpu import threads as pools
+from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.threads import BUSY, FREE, QUIT, Team, ThreadPool
+from cgraph.engine.cpu.threads import (
+    BUSY,
+    FREE,
+    QUIT,
+    TEAM_BUSY,
+    Native,
+    Team,
+    ThreadPool,
+    aligned_words,
+    native,
+    run_rows,
+    run_table,
+)
 from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import KernelStore
@@ -120,7 +135,7 @@ def test_a_team_that_is_busy_is_not_sent_home():
     assert not team.words[QUIT]
 
 
-@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3)])
+@pytest.mark.parametrize(("threads", "expected"), [(0, cores()), (1, 1), (3, 3)])
 def test_a_program_runs_with_the_threads_that_were_asked_for(threads, expected):
     x = cg.Var((4,), name="x")
     assert cg.compile(cg.exp(x), [x], engine=CpuEngine(threads=threads)).program.threads == expected
@@ -219,3 +234,70 @@ def test_a_team_is_made_only_for_more_than_one_core(free, teams):
         assert len(pool._teams) == teams and (team is None) == (teams == 0)
     finally:
         pool.close()
+
+
+def test_a_run_takes_an_idle_team_and_another_one_where_all_are_busy():
+    pool, busy, idle = ThreadPool(4), Team(), Team()
+    pool._teams, busy.words[BUSY] = [busy, idle], 1
+    assert pool._idle_team() is idle and pool._teams == [busy, idle]
+    idle.words[BUSY] = 1
+    third = pool._idle_team()
+    assert pool._teams == [busy, idle, third] and third not in (busy, idle)
+
+
+def test_a_run_goes_on_where_it_was_if_another_has_taken_its_team():
+    pool, grown, asked, ends = ThreadPool(4), [], [], [TEAM_BUSY, 5]
+    team = SimpleNamespace(
+        is_busy=False, grow=grown.append, lead=lambda *given: asked.append(given) or ends[len(asked) - 1]
+    )
+    pool._teams = [team]
+    assert [pool._slice(7, 2, 6, 3, 11, 13) for _ in range(2)] == [2, 5]
+    assert asked == [(pool._address, 3, 7, 2, 6, 11, 13)] * 2 and grown == [2, 2]
+
+
+def test_a_fork_waits_for_all_cores_and_gives_them_back(monkeypatch):
+    pool = ThreadPool(3)
+    assert native().alone
+    pool.pause()
+    assert pool._free == 0
+    pool.resume()
+    assert pool._free == 3
+    unused = Native()
+    monkeypatch.setattr(pools, "_native", unused)
+    pool.pause()
+    pool.resume()
+    assert not vars(unused) and pool._free == 3, "no native code is loaded for a fork"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_run_in_slices_of_time_unless_they_are_one_whole(monkeypatch, whole):
+    asked, functions = [], [print]
+    monkeypatch.setattr(pools, "_pool", SimpleNamespace(run=lambda *given: asked.append(given) or 7))
+    table, stop = np.zeros((4, 4), np.int64), np.zeros(1, np.int64)
+    assert run_rows(64, 3, 2, 5, functions, whole) == run_table(table, 3, stop, functions, whole) == 7
+    assert run_table(table) == 7
+    slice_ns = pools.NEVER_OVER if whole else pools.SLICE_NANOSECONDS
+    assert asked == [
+        (64, 3, 2, 5, functions, slice_ns),
+        (table.ctypes.data, 4, 3, stop.ctypes.data, functions, slice_ns),
+        (table.ctypes.data, 4, 0, 0, (), pools.SLICE_NANOSECONDS),
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 100])
+def test_shared_words_are_zeros_that_begin_at_a_pair_of_cache_lines(count):
+    several = [aligned_words(count) for _ in range(9)]
+    for words in several:
+        assert (words.shape, words.dtype) == ((count,), np.int64) and not words.any()
+        assert words.ctypes.data % 128 == 0
+        words[...] = 1
+
+
+def test_a_pool_ends_the_threads_of_all_its_teams():
+    pool, teams = ThreadPool(4), [Team() for _ in range(3)]
+    for team in teams:
+        team.grow(1)
+    pool._teams = list(teams)
+    pool.close()
+    threads = [thread for team in teams for thread in team.threads]
+    assert len(threads) == 3 and not any(thread.is_alive() for thread in threads) and pool._teams == []

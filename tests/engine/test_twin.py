@@ -6,7 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu import twin
 from cgraph.engine.cpu.twin import TwinEngine, runs_here
-from cgraph.errors import GraphError
+from cgraph.errors import BudgetError, GraphError
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.machines import machine_named
 from cgraph.kernels.target import host_target
@@ -39,3 +39,14 @@ def test_a_twin_computes_on_this_machine():
     x = cg.Var((50,), name="x")
     f = cg.compile(cg.cumsum(x, 0), [x], engine=TwinEngine(threads=1, of=machine_named("cortex-m7").target))
     np.testing.assert_array_equal(f(np.arange(50, dtype="f4")), np.cumsum(np.arange(50, dtype="f4")))
+
+
+def test_a_twin_takes_its_smallest_plan_where_none_is_within_the_budget():
+    x = cg.Var((50,), name="x")
+    y = cg.cumsum(cg.sort(cg.cumsum(x, 0)), 0)
+    engine = TwinEngine(threads=1, of=machine_named("cortex-m7").target)
+    f = cg.compile(y, [x], engine=engine, budget=1)
+    assert 1 < f.nbytes <= cg.compile(y, [x], engine=engine).nbytes
+    np.testing.assert_array_equal(f(np.ones(50)), np.cumsum(np.arange(1, 51)))
+    with pytest.raises(BudgetError):
+        cg.compile(y, [x], budget=1)

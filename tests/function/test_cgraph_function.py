@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph import function as function_module
 from cgraph import slots
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, GraphError, ShapeError
-from cgraph.function import EVALUATED, Function, RowsFunction, way_to_fit
+from cgraph.function import EVALUATED, Function, RowsFunction, way_to_fit, without_freeze
+from cgraph.planning.options import CompileOptions, Request
+from cgraph.record import replace
 from cgraph.running.results import Results
 
 A = np.arange(3, dtype="f4")
@@ -92,6 +95,12 @@ REFUSALS = {
     "a name that is a number": (({1: X}, [X]), "the name of an output is a text, not 1"),
     "an update of another shape": ((X, [X], {Y: X[:2]}), r"the update of y float32\[3\] is .*Reshape or slice it"),
     "an update of another dtype": ((X, [X], {Y: INTEGERS * 2}), r"Convert it with \.astype\('float32'\)"),
+    "a node behind an input": ((X * 2, [X, X * 2]), "is not a Var: only a Var can be an input"),
+    "two of three inputs of a name": ((X, [Y, X, cg.Var((3,), name="x")]), "two inputs are called 'x'"),
+    "a second update of another dtype": ((X, [X], {Y: X + 1, cell(A, "z"): INTEGERS}), r"the update of z float32\[3\]"),
+    "a second update of a node": ((X, [X], {Y: X + 1, X * 2: X}), "is not a Var: only a Var can be an input or"),
+    "a second update by an array": ((X, [X], {Y: X + 1, cell(A, "z"): A}), "is not a node"),
+    "a second name that is a number": (({"y": X, 1: X}, [X]), "the name of an output is a text, not 1"),
 }
 
 
@@ -227,3 +236,49 @@ def test_options_that_cannot_be_are_refused_before_any_work(options, message, mo
     monkeypatch.setattr(CpuEngine, "lower", lambda *_: pytest.fail("the graph was lowered"))
     with pytest.raises(GraphError, match=message):
         cg.compile(x + 1, [x], **options)
+
+
+class Measured(Exception):
+    """Ends a compile behind its first trial."""
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_trials_of_a_tolerance_are_planned_fast_and_change_nothing(is_named, monkeypatch, tmp_path):
+    """They have the outputs, the sources of updates, and the options that decide about bits."""
+    x, w = cg.Var((4, 4), name="x"), cell(np.eye(4, dtype="f4"), "w")
+    noted, told, plan = [], [], CpuEngine.plan
+    monkeypatch.setattr(CpuEngine, "plan", lambda *given: noted.append(given[1:]) or plan(*given))
+
+    def choose(build, tolerance, inputs, names):
+        told.append((inputs, list(names)))
+        build(None)()
+        raise Measured
+
+    monkeypatch.setattr(function_module, "choose_precision", choose)
+    outputs = {"y": x * 2 @ w} if is_named else [x * 2 @ w]
+    options = {
+        "memory": "exact", "order": "least_memory", "changing": [w], "budget": "1MiB", "recompute": True, "bands": 8,
+        "winograd": False, "weights_dtype": "float16", "precision": cg.Tolerance(0.5, [np.ones((4, 4))], ["w"]),
+        "freeze": [x], "engine": CpuEngine(tiles=False),
+    }  # fmt: skip
+    x.assign(np.ones((4, 4)))
+    with pytest.raises(Measured):
+        cg.compile(outputs, [], {w: w + x}, **options)
+    ((request, trial),) = noted
+    assert told == [((), ["y" if is_named else "output0", "w"])]
+    assert len(request.outputs) == 2 and request.updates == {} and w.value.tolist() == np.eye(4).tolist()
+    assert (trial.memory, trial.order, trial.recompute) == ("greedy_by_size", "depth_first", False)
+    assert (trial.budget, trial.bands, trial.weights, trial.changing, trial.rows) == (None, None, None, (), ())
+    assert (trial.winograd, trial.passes, trial.weights_dtype) == (False, True, "float16")
+
+
+def test_a_compile_again_has_the_values_of_frozen_vars_and_the_other_options():
+    w, v = cell([1.0, 2.0]), cell([5.0, 6.0], "v")
+    y = w * 3
+    request = Request((y, v * 2), (), {v: w + v})
+    options = CompileOptions(freeze=(w,), rows=(y, v), winograd=False, order="least_memory")
+    again, kept = without_freeze(request, options)
+    assert kept == replace(options, freeze=(), rows=(again.outputs[0], v)) and again.outputs[0] is not y
+    w.assign([9.0, 9.0])
+    values = cg.compile([*again.outputs, again.updates[v]], [])()
+    assert [x.tolist() for x in values] == [[3, 6], [10, 12], [6, 8]] and again.inputs == ()

@@ -379,3 +379,91 @@ def test_members_of_a_function_are_found_at_a_size():
             getattr(f, name)
     with pytest.raises(AttributeError, match="SizedFunction has no attribute 'zzz'$"):
         f.zzz  # noqa: B018
+
+
+def pair(sizes):
+    x = cg.Var((sizes["n"],), name="x")
+    return {"twice": x * 2, "more": x + 1}, [x]
+
+
+def test_outputs_come_by_name_at_any_size():
+    f = cg.compile_sizes(pair, {"x": ("n",)})
+    for n in (3, 3, 5, 3, 1):
+        x = np.arange(n, dtype="f4")
+        for value in (x, x.astype("f8"), x.tolist()):  # arrays that fit, and others
+            for got in (f.run(["more", "twice"], {"x": value}), f.run(None, {"x": value})[::-1]):
+                assert [y.tolist() for y in got] == [(x + 1).tolist(), (2 * x).tolist()]
+            assert f.run(["twice"], {"x": value})[0].tolist() == (2 * x).tolist()
+            assert f.run([], {"x": value}) == [] and f(x=value)["more"].tolist() == (x + 1).tolist()
+        f(x)  # the next call may take the fast path
+        rooms = [np.zeros(n, "f4") for _ in range(2)]
+        assert [a is b for a, b in zip(f(x, out=rooms), rooms, strict=True)] == [True, True]
+        assert [y.tolist() for y in rooms] == [(2 * x).tolist(), (x + 1).tolist()]
+    assert repr(f) == "<SizedFunction (x [n]); 3 sizes>"
+    for names, inputs, text in (
+        (["no"], {"x": x}, "no output 'no'. Use one of twice, more"), (None, {"y": x}, "no input 'y'. Use one of x"),
+        (None, {}, "input x .n. is missing"), ("more", {"x": x}, "takes a list of output names"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=text):
+            f.run(names, inputs)
+
+
+@pytest.mark.parametrize("budget", [None, "1MiB"])
+@pytest.mark.parametrize("most", [None, {"n": 900}])
+def test_each_later_size_fits_in_the_memory_of_the_largest_and_in_the_budget(budget, most):
+    budgets, x = [], cg.Var((900,), name="x")
+    nbytes = cg.compile(cg.sin(x) * cg.sum(x), [x]).nbytes
+
+    def build(sizes):
+        x = cg.Var((sizes["n"],), name="x")
+
+        def compiled(**options):
+            budgets.append(options.get("budget"))
+            return cg.compile(cg.sin(x) * cg.sum(x), [x], **options)
+
+        return compiled
+
+    function = cg.compile_sizes(build, {"x": ("n",)}, most, budget=budget)
+    for n in (900, 5, 7):
+        function.at(n=n)
+    assert budgets == [budget, *([nbytes] * 2 if most else [budget] * 2)] and function.nbytes == nbytes
+
+
+def test_a_size_that_one_input_has_twice_is_one_size():
+    def build(sizes):
+        x, y = cg.Var((sizes["n"], sizes["n"]), name="x"), cg.Var((3, sizes["m"], sizes["n"]), name="y")
+        return y @ x, [x, y]
+
+    function = cg.compile_sizes(build, {"x": ("n", "n"), "y": (3, "m", "n")})
+    assert function.at(m=5, n=2) is function.at(n=2, m=5) and function.at(m=5, n=2).inputs[1].shape == (3, 5, 2)
+    for n, m in ((2, 5), (5, 2), (2, 5), (1, 1)):
+        x, y = weights(n, n, n), weights(m, 3, m, n)
+        assert_close(function(x, y), y @ x)
+    for x, y, text in (
+        ((2, 3), (3, 1, 2), "n is 2 in x and 3 in x. Give both one size"),
+        ((2, 2), (3, 1, 4), "n is 2 in x and 4 in y. Give both one size"),
+        ((2, 2), (1, 2), r"y has 2 axes, not the 3 of \[3,m,n\]. Reshape it"),
+    ):
+        with pytest.raises(InputError, match=text):
+            function(np.zeros(x, "f4"), np.zeros(y, "f4"))
+
+
+@pytest.mark.parametrize(
+    ("build", "shapes", "most", "text"),
+    [
+        (None, {"x": ("n",)}, None, "compile_sizes needs a function and a dict from input name to shape, got None"),
+        (pair, [("x", ("n",))], None, "needs a function and a dict"),
+        (pair, {"x": "n"}, None, "needs a function and a dict"),
+        (pair, {"x": ("n",), "y": 3}, None, "needs a function and a dict"),
+        (pair, {"x": ("n",), "y": (1.5,)}, None, "needs a function and a dict"),
+        (pair, {"x": ("n",)}, [4], "most gives the largest sizes by name, not .4."),
+        (pair, {"x": ("n",)}, 4, "most gives the largest sizes by name, not 4"),
+        (pair, {}, None, "no size varies"),
+        (lambda sizes: pair(sizes)[:1], {"x": ("n",)}, {"n": 4}, "build gives outputs, inputs and, perhaps"),
+        (lambda sizes: (*pair(sizes), {}, {}), {"x": ("n",)}, {"n": 4}, "build gives outputs, inputs and, perhaps"),
+        (lambda sizes: list(pair(sizes)), {"x": ("n",)}, {"n": 4}, "build gives outputs, inputs and, perhaps"),
+    ],
+)
+def test_what_compile_sizes_refuses_before_a_call(build, shapes, most, text):
+    with pytest.raises(GraphError, match=text):
+        cg.compile_sizes(build, shapes, most)

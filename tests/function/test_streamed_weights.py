@@ -25,9 +25,9 @@ from cgraph.engine.cpu.code import Piece
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.ring import least_ring, place_pieces, resident_constants, with_control_rows
 from cgraph.errors import BudgetError, GraphError, WeightsError
-from cgraph.kernels.control import PASSED, WAIT
+from cgraph.kernels.control import PASSED, STALLED, WAIT
 from cgraph.passes import weights_on_disk
-from cgraph.storage.weight_file import PAGE, StreamedWeights, check_weights
+from cgraph.storage.weight_file import PAGE, StreamedWeights, check_weights, place_of
 from tests.support.injection import Lines, events
 from tests.support.networks import networks
 
@@ -593,3 +593,20 @@ def test_sizes_that_pack_weights_in_their_own_way_do_not_replace_the_files_of_ot
         want = cg.compile(y(x := cg.Var(value.shape)), x)(value)
         np.testing.assert_array_equal(function(value), want)
     assert sorted(x.name for x in tmp_path.iterdir()) == ["w", "w-2"]
+
+
+def test_weights_that_stay_in_memory_are_copies_that_the_instance_has(tmp_path):
+    """Those that rows before and behind other weights read."""
+    rng = np.random.default_rng(2)
+    x, matrices = cg.Var((4, 300), name="x"), rng.standard_normal((3, 300, 300)).astype("f4") / 17
+    first, second, third = map(cg.Const, matrices)
+    y = cg.tanh(cg.tanh(cg.tanh(x @ first) @ second) @ third) @ first
+    function = cg.compile(y, [x], weights=StreamedWeights(str(tmp_path / "w"), 2 << 20))
+    instance, code = function.program.instance(), function.program.code
+    instance.reader.words[STALLED:] = 500_000_000
+    assert instance.waited == 0.5 * len(code.ring.pieces) == 1
+    resident = [array for array in resident_constants(code) if place_of(array) is not None]
+    assert resident and len(instance._copies) == len(resident)
+    for copy, array in zip(instance._copies, resident):
+        np.testing.assert_array_equal(copy, array)
+        assert place_of(copy) is None and copy.ctypes.data in instance.args

@@ -1,5 +1,8 @@
 """Results of a call: places, names, slices, a dictionary of them, and a name that no output has."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -32,3 +35,12 @@ def test_a_call_returns_its_outputs_in_their_order():
     assert [y.tolist() for y in got] == [[2, 3], [3, 6]] and len(set(got.keys())) == 2
     for name, y in dict(got).items():
         assert got[position_of(got.keys(), name)] is y
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_of_results_takes_the_names_too(again):
+    got = Results([[1], [2]], ("one", "two"))
+    other = again(got)
+    assert type(other) is Results and other == [[1], [2]] and other.names == ("one", "two")
+    other.append([3])
+    assert len(got) == 2 and other["two"] == [2]

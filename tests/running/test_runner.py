@@ -432,3 +432,42 @@ def test_what_reads_or_writes_several_cells_waits_for_its_turn(tmp_path, monkeyp
     f.save(tmp_path / "saved")
     assert [name for name, _ in seen][:2] == ["read", "write"] and seen and all(is_inside for _, is_inside in seen)
     assert not inside
+
+
+@pytest.mark.parametrize("missing", ["first", "second"])
+def test_the_var_without_a_value_is_named_and_nothing_runs(missing):
+    x, total = cg.Var((), name="x"), cg.Var((), name="total").assign(5.0)
+    cells = {name: cg.Var((), name=name) for name in ("first", "second")}
+    f = cg.compile(x, [x], {total: x * cells["first"] + cells["second"]})
+    for name, v in cells.items():
+        if name != missing:
+            v.assign(1.0)
+    for call in (lambda: f(2.0), lambda: f.run_each([2.0], print), lambda: f.instance_for((2.0,), {}).__enter__()):
+        with pytest.raises(UnassignedError, match=f"{missing} float32"):
+            call()
+    assert total.value == 5 and len(f._idle) == 1
+    cells[missing].assign(1.0)
+    assert f(2.0) == 2 and total.value == 3
+
+
+def test_a_function_without_a_plan_needs_no_bytes_of_shared_arenas():
+    x, rooms = cg.Var((4,), name="x"), SharedArenas()
+    plain, planned = cg.compile(x * 2, [x], engine="reference"), cg.compile(cg.cumsum(cg.sort(x) * 2) * 3, [x])
+    for f, nbytes in ((plain, 0), (planned, planned.nbytes)):
+        f.share(rooms, FairLock())
+        assert rooms.nbytes == nbytes
+    for f, want in ((plain, 2 * ramp(4)), (planned, np.cumsum(2 * ramp(4)) * 3), (plain, 2 * ramp(4))):
+        np.testing.assert_array_equal(f(ramp(4)), want)
+
+
+def test_arrays_of_another_library_come_on_no_fast_path_of_numpys(monkeypatch):
+    """Whichever of the two was called before, with arrays that need no conversion."""
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=lambda x: ("torch", np.from_dlpack(x))))
+    x, value = cg.Var((3,), name="x"), np.ones(3, "f4")
+    plain = cg.compile(x + 1, [x])
+    plain(value)
+    other = plain.returning("torch")
+    for _ in range(2):
+        assert other(value)[0] == "torch" and other.run(None, {"x": value})[0][0] == "torch"
+        for function in (plain, other.returning("numpy")):
+            assert type(function(value)) is np.ndarray and function.run_directly((value,)) is not None

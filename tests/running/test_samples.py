@@ -32,3 +32,11 @@ NONE = "quantising needs at least one"
 def test_others_are_refused(samples, text):
     with pytest.raises(InputError, match=text):
         sample_runs(samples, [X, Y], "quantising")
+
+
+def test_a_sample_that_is_a_list_has_an_array_for_each_input_and_the_wrong_one_is_named():
+    ((x, y),) = sample_runs([[[1, 2], 3]], [X, Y], "it")
+    assert (x.tolist(), y.tolist()) == ([1, 2], 3)
+    for sample, name in (((np.ones(2), np.ones(2)), "y"), ((np.ones(3), 3), "x")):
+        with pytest.raises(InputError, match=f"^{name} expects"):
+            sample_runs([(np.ones(2), 3), sample], [X, Y], "it")

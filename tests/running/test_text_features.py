@@ -98,3 +98,38 @@ def test_patterns_without_a_bound_on_their_time_are_refused(pattern):
 def test_patterns_of_one_repeat_are_taken(pattern):
     check_pattern(pattern)
     splitter(pattern).tokens("ab " * 1000)
+
+
+LIMITS = {
+    "a" * 1000: True, "a" * 1001: False, "a{1000}": True, "a{1001}": False, "a{1,1000}": True, "a{1,1001}": False,
+    "a{1000,}": True, "a{1001,}": False, "ab?c?": True, "ab?c?d?": False, "ab?c+": True, "ab{1,2}c{2,}": True,
+    "a{2,}b*": False, "a{2}b{3}c{4}d+e?": True, "a{0}b": True, "a{0}": False, "a{1}": True, "a{0,}": False,
+    r"\b": False, r"\ba": True, r"\B\w": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", LIMITS, ids=lambda x: x if len(x) < 20 else str(len(x)))
+def test_each_limit_of_a_pattern_is_met_and_not_exceeded(pattern):
+    if LIMITS[pattern]:
+        check_pattern(pattern)
+    else:
+        with pytest.raises(FormatError, match="is not supported"):
+            check_pattern(pattern)
+
+
+@pytest.mark.parametrize("separators", [("",), ("a", ""), ("", "a"), ("a", "(b)"), ("(a)", "b")])
+def test_each_separator_is_checked_and_an_empty_one_stands_alone(separators):
+    how = splitter(separators=separators)
+    if separators == ("",):
+        how.check()
+        return
+    with pytest.raises(FormatError, match="is not supported"):
+        how.check()
+
+
+def test_a_case_changes_the_strings_that_are_selected_and_no_others():
+    strings = np.array(["aB", "Cd", "e"], object)
+    for case, expected in (("NONE", ["Cd", "aB"]), ("LOWER", ["cd", "ab"]), ("UPPER", ["CD", "AB"])):
+        feature = TextFeature(np.array([[1], [0]]), case)
+        assert feature.texts(strings) == expected and feature.shape == (2, 1)
+    assert TextFeature(np.array([[1], [0]]), "NONE", splitter("a"), {}, 0, 5).shape == (2, 1, 5)

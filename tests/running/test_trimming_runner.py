@@ -150,3 +150,18 @@ def test_arrays_that_are_not_strings_leave_the_fast_path():
         assert not function.fits((wrong,))
     with pytest.raises(InputError, match="words holds 3 of int, not a string"):
         function(np.array(["a", 3], object))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_another_number_of_arrays_leaves_the_fast_path(count):
+    x, n = cg.Var((2,), "int64", name="words"), cg.Var((2,), name="n")
+    codes = StringCodes({"a": 0}, frozenset([x]), frozenset())
+    program = cg.compile(cg.astype(x, "float32") + n, [x, n])
+    function = TrimmedFunction.of(program, Trims([[Case(None, 0, {})]], (), codes))
+    right = np.array(["a", "b"], object), np.ones(2, "f4")
+    for _ in range(2):
+        assert function(*right).tolist() == [1, 2] and function.run_directly(right) is not None
+    arrays = (*right, right[1])[:count]
+    assert function.fits(right) and not function.fits(arrays) and function.run_directly(arrays) is None
+    with pytest.raises(InputError, match="missing|got 3"):
+        function(*arrays)

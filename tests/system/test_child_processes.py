@@ -99,7 +99,11 @@ def test_a_child_has_no_input_and_its_output_and_status_come_back():
 
 
 @pytest.mark.parametrize(
-    ("status", "text"), [(0, ""), (1, ""), (-9, "SIGKILL"), (-11, "SIGSEGV"), (0xC0000005, "exception 0xc0000005")]
+    ("status", "text"),
+    [
+        *((0, ""), (1, ""), (-9, "SIGKILL"), (-11, "SIGSEGV"), (0xBFFFFFFF, "")),
+        *((0xC0000000, "exception 0xc0000000"), (0xC0000005, "exception 0xc0000005")),
+    ],
 )
 def test_the_ending_of_a_process_is_a_signal_or_an_exception_of_windows(status, text):
     assert ending_of(status) == text

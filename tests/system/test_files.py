@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from cgraph.system import files
 from cgraph.system.files import new_folder, replace_file, unnamed_file
 from tests.support.patience import PATIENCE
 
@@ -118,3 +119,16 @@ def test_a_new_folder_can_be_listed_by_others_as_the_users_mask_allows(tmp_path)
         finally:
             os.umask(before)
         assert (tmp_path / f"{mask}").stat().st_mode & 0o777 == 0o755 & ~mask
+
+
+def test_where_folders_have_no_descriptors_only_files_are_flushed(tmp_path, monkeypatch):
+    handles, fsync = [], os.fsync
+    monkeypatch.setattr(files, "has_descriptors", lambda: False)
+    monkeypatch.setattr(os, "fsync", lambda handle: handles.append(handle) or fsync(handle))
+    for content in (b"one", b"two"):
+        replace_file(str(tmp_path / "file"), [content])
+        assert (tmp_path / "file").read_bytes() == content
+    with new_folder(tmp_path / "m") as part:
+        (part / "a").write_bytes(b"1")
+    assert len(handles) == 2 and (tmp_path / "m" / "a").read_bytes() == b"1"
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["file", "m"]

@@ -1,5 +1,6 @@
 """Files in an open folder: by descriptor, and by path as on Windows."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from cgraph.system import folders
 from cgraph.system.folders import (
     CREATE,
     READ,
+    READ_LINKED,
     close_folder,
     enter,
     make_in,
@@ -112,3 +114,32 @@ def test_a_kernel_cache_works_by_path_and_by_descriptor(folder, tmp_path):
     assert cache.read("kernel.o") is None
     cache.prune(largest=0)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_link_that_was_opened_by_its_path_is_closed_and_refused(tmp_path):
+    """As where the system has no flag for it."""
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(OSError) as refusal:
+        open_in(str(tmp_path), "link", READ_LINKED)
+    assert refusal.value.errno == errno.ELOOP and refusal.value.filename == str(tmp_path / "link")
+    assert len(os.listdir("/proc/self/fd")) == before
+    os.close(open_in(str(tmp_path), "file", READ_LINKED))
+
+
+@pytest.mark.skipif(os.open not in os.supports_dir_fd, reason="this system has no such descriptors")
+def test_flags_decide_whether_a_link_is_followed(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("inner/file")
+    folder = open_path(tmp_path)
+    try:
+        with os.fdopen(open_in(folder, "link", READ_LINKED), "rb") as file:
+            assert file.read() == b"content"
+        with pytest.raises(OSError):
+            open_in(folder, "link", CREATE)
+        close_folder(enter(folder, "inner", folders.PASSED))
+    finally:
+        close_folder(folder)
+    assert (tmp_path / "inner" / "file").read_bytes() == b"content"

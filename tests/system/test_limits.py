@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,3 +76,26 @@ def test_the_record_of_limits_has_the_layout_of_windows():
     """Source: winnt.h, 64 bits: 64 bytes of basic limits, 48 of counters, four sizes."""
     assert ctypes.sizeof(JobLimits) == 144
     assert (JobLimits.flags.offset, JobLimits.affinity.offset, JobLimits.process_memory.offset) == (16, 48, 112)
+
+
+@pytest.mark.parametrize(
+    ("system", "refuses"), [("linux", False), ("darwin", False), ("linux", True), ("darwin", True)]
+)
+def test_macos_alone_may_refuse_a_limit_of_addresses(monkeypatch, system, refuses):
+    limited, hard = {}, {"AS": 100, "CPU": 5, "CORE": 9}
+
+    def setrlimit(kind, pair):
+        if kind == "AS" and refuses:
+            raise ValueError("current limit exceeds maximum limit")
+        limited[kind] = pair
+
+    own = {f"RLIMIT_{kind}": kind for kind in hard}
+    monkeypatch.setattr(sys, "platform", system)
+    resource = SimpleNamespace(**own, getrlimit=lambda kind: (1, hard[kind]), setrlimit=setrlimit)
+    monkeypatch.setattr(limits, "resource", resource, raising=False)
+    if refuses and system == "linux":
+        with pytest.raises(ValueError, match="exceeds"):
+            limit_process(50, 7)
+        return
+    limit_process(50, 7)
+    assert limited == {"CPU": (5, 5), "CORE": (0, 0)} | ({} if refuses else {"AS": (50, 50)})

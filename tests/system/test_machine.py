@@ -84,3 +84,29 @@ def test_macos_tells_features_of_its_processor_by_number(monkeypatch):
     assert mac_features() == frozenset()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert mac_features() == {"asimddp"}
+
+
+@pytest.mark.parametrize("feature", ["asimddp", "i8mm", "bf16"])
+def test_each_feature_of_macos_has_linuxs_name(monkeypatch, feature):
+    names = {"asimddp": "DotProd", "i8mm": "I8MM", "bf16": "BF16"}
+    monkeypatch.setattr(machine, "mac_number", lambda name: int(name == f"hw.optional.arm.FEAT_{names[feature]}"))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert mac_features() == {feature}
+
+
+def test_functions_around_a_fork_have_their_own_moments(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(os, "register_at_fork", asked.update, raising=False)
+    machine.at_fork("before", "in the parent", "in the child")
+    assert asked == {"before": "before", "after_in_parent": "in the parent", "after_in_child": "in the child"}
+    monkeypatch.delattr(os, "register_at_fork")
+    machine.at_fork("before", "in the parent", "in the child")
+
+
+@pytest.mark.parametrize(("system", "is_linux"), [("linux", True), ("darwin", False), ("win32", False)])
+def test_only_linux_has_a_coarse_clock_and_sleeps_until_a_word_changes(monkeypatch, system, is_linux):
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(machine.platform, "machine", lambda: "a processor")
+    assert machine.system_name() == f"{system} a processor"
+    assert machine.is_linux() is machine.has_futex() is is_linux
+    assert quick_clock() == (6 if is_linux else machine.MONOTONIC_CLOCK)

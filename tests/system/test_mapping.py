@@ -3,9 +3,11 @@
 import mmap
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from cgraph.system import mapping
 from cgraph.system.mapping import (
     bypass_cache,
     forget_cached,
@@ -54,3 +56,39 @@ def test_reading_at_an_offset_leaves_the_position_unchanged(system, tmp_path):
         assert read_into(file.fileno(), memoryview(memory)[1:], 98) == 2
         assert memory == bytes([0, 98, 99, 0])
         assert file.tell() == 7
+
+
+def test_only_the_pages_of_a_range_are_released_and_on_windows_none(monkeypatch):
+    asked = []
+    pages = SimpleNamespace(madvise=lambda *advice: asked.append(advice))
+    for platform, expected in (("linux", [(mmap.MADV_DONTNEED, 4096, 8192)]), ("win32", [])):
+        asked.clear()
+        monkeypatch.setattr(sys, "platform", platform)
+        release_range(pages, 4096, 8192)
+        assert asked == expected
+
+
+@pytest.mark.parametrize("advise", [use_huge_pages, bypass_cache])
+def test_an_advice_that_the_system_does_not_take_changes_nothing(advise, monkeypatch):
+    def refuse(*_):
+        raise OSError("unknown advice")
+
+    monkeypatch.setattr(mapping, "fcntl", SimpleNamespace(fcntl=refuse, F_SETFL=4), raising=False)
+    advise(SimpleNamespace(madvise=refuse))
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_each_system_is_asked_in_its_own_way_to_bypass_and_forget_its_cache(platform, monkeypatch):
+    asked = []
+    calls = SimpleNamespace(fcntl=lambda *given: asked.append(given), F_SETFL=4, F_NOCACHE=48)
+    monkeypatch.setattr(mapping, "fcntl", calls, raising=False)
+    monkeypatch.setattr(os, "posix_fadvise", lambda *given: asked.append(given), raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 44, raising=False)
+    monkeypatch.setattr(os, "O_DIRECT", 0o40000, raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    bypass_cache("file")
+    forget_cached(7)
+    assert asked == {
+        "linux": [("file", 4, os.O_RDONLY | 0o40000), (7, 0, 0, 44)], "darwin": [("file", 48, 1)], "win32": [],
+    }[platform]  # fmt: skip
+    assert mapping.has_huge_pages() == (platform == "linux")

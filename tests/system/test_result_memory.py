@@ -139,3 +139,13 @@ def test_threads_never_share_a_block():
         thread.join()
     assert not failures
     assert sum(x.nbytes for x in FREE_BLOCKS.values()) <= MOST_NBYTES
+
+
+@pytest.mark.parametrize(
+    ("count", "is_kept"),
+    [(FLOATS, True), ((MOST_NBYTES - ALIGNMENT) // 4, True), ((MOST_NBYTES - ALIGNMENT) // 4 + 1, False)],
+)
+def test_blocks_of_the_least_and_of_the_most_bytes_are_kept(count, is_kept):
+    large(count)
+    assert [x.nbytes for x in FREE_BLOCKS.values()] == [4 * count + ALIGNMENT] * is_kept
+    assert sum(x.nbytes for x in FREE_BLOCKS.values()) <= MOST_NBYTES

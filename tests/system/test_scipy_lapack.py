@@ -1,6 +1,7 @@
 """SciPy's LAPACK by address: a system of equations as NumPy solves it, sizes of work arrays, and what is missing."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,3 +63,11 @@ def test_without_the_module_there_is_no_lapack(monkeypatch):
     assert capsules.__wrapped__() == {}
     monkeypatch.setattr(scipy_lapack, "capsules", dict)
     assert has_lapack.__wrapped__() is False
+
+
+@pytest.mark.parametrize("has_package", [False, True])
+def test_a_scipy_without_the_module_is_an_import_error(monkeypatch, has_package):
+    package = SimpleNamespace(submodule_search_locations=["nowhere"]) if has_package else None
+    monkeypatch.setattr(scipy_lapack, "find_spec", {"scipy.linalg": package}.get)
+    with pytest.raises(ImportError, match=f"^{MODULE} is not installed$"):
+        scipy_lapack.load_module()

@@ -17,6 +17,7 @@ from cgraph.engine.cpu.ring import ring_of
 from cgraph.engine.cpu.split import plan_streamed
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
+from cgraph.ir.origin import user_line
 from cgraph.ir.work import Part
 from cgraph.kernels.huge_pages import HugePages
 from cgraph.kernels.isa.architectures import cpuinfo, host_architecture
@@ -102,7 +103,8 @@ class CpuEngine(Record):
         limit = memory_nbytes()
         if compiled.nbytes > limit:
             there = f"this machine has {bytes_text(limit)}"
-            warnings.warn(needs_text(compiled.plan, compiled.lower_bound, there), MemoryWarning, stacklevel=4)
+            text, place = needs_text(compiled.plan, compiled.lower_bound, there), user_line()
+            warnings.warn_explicit(text, MemoryWarning, place.file, place.line)
         return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.dtypes.convert import code_of, dtype_of_code
-from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.device import Device
 from cgraph.engine.cuda.dlpack import SharedArray, capsule_of, read_capsule
 from cgraph.engine.cuda.host import extent
-from cgraph.errors import InputError
+from cgraph.errors import ArgumentError, InputError
 from cgraph.ir.spec import Spec
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.record import replace
@@ -43,14 +42,18 @@ class DeviceArray:
         return f"<DeviceArray {Spec(self.shape, self.dtype)} on {self.device.name}>"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return a copy in the host's memory."""
+        """Return a copy in the host's memory, which can be written. ArgumentError if `copy` is False."""
+        if copy is False:
+            raise ArgumentError(f"{self!r} is not in the host's memory, so its values must be copied. Use copy=None")
+        if not self.view.size:
+            return np.empty(self.shape, self.dtype if dtype is None else dtype)
         first, nbytes = extent(self.view)
         room, queue = np.empty(nbytes, np.uint8), self.device.side_queue
         if self.stream is not None:
             queue.follow(self.stream)
         queue.download(self.address + first, room)
         queue.wait()
-        array = array_at(room, replace(self.view, at=Pointer(room, -first)))
+        array: np.ndarray = np.ndarray(self.shape, self.dtype, room, -first, self.view.strides)  # type: ignore[arg-type]
         return array if dtype is None else array.astype(dtype, copy=False)
 
     @property

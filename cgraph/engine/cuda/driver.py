@@ -51,7 +51,7 @@ CALLS: dict[str, list[Any]] = {
     "cuGraphExecDestroy": [c_void_p],
     "cuGetErrorName": [c_int, POINTER(c_char_p)],
 }
-NOT_READY = 600
+NO_DEVICE, NOT_READY = 100, 600
 LOSES_CONTEXT = frozenset((700, 702, 714, 715, 716, 717, 718, 719))
 
 
@@ -121,13 +121,15 @@ def driver() -> Driver:
 
 def open_driver(library: Any) -> Driver:
     """Return a driver that has a device. EngineError if there is none."""
-    cuda = Driver(library)
-    count = c_int()
-    code = cuda.library.cuInit(0) or cuda.library.cuDeviceGetCount(byref(count))
-    if code == 100 or (not code and not count.value):
+    cuda, count = Driver(library), c_int()
+    for name, argument in (("cuInit", 0), ("cuDeviceGetCount", byref(count))):
+        code = getattr(library, name)(argument)
+        if code == NO_DEVICE:
+            break
+        if code:
+            raise EngineError(cuda.failure(name, code))
+    if not count.value:
         raise EngineError("the NVIDIA driver finds no device on this machine. Check that nvidia-smi lists one")
-    if code:
-        raise EngineError(cuda.failure("cuInit", code))
     return cuda
 
 

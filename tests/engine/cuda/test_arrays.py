@@ -150,3 +150,48 @@ def test_bringing_results_down_makes_no_streams(library):
     for _ in range(3):
         np.asarray(found)
     assert library.calls["cuStreamCreate"] == before
+
+
+VIEWS = {
+    "turned": np.transpose, "flipped": lambda x: x[::-1], "every other": lambda x: x[:, ::-2],
+    "a part": lambda x: x[1:, 1:3], "nothing": lambda x: x[:0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_a_result_comes_to_the_host_in_its_own_order(name):
+    x = cg.Var((3, 4), name="x")
+    y = cg.cumsum(x, 1)
+    f = cg.compile([y, VIEWS[name](y)], x, engine="cuda-sim")
+    want = np.cumsum(VALUE, 1)
+    for results in (f(VALUE, copy=False), f(VALUE)):
+        for got, expected in zip(map(np.asarray, results), (want, VIEWS[name](want)), strict=True):
+            assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_strides_of_a_capsule_are_in_elements(library):
+    x = cg.Var((3, 4), "float64", name="x")
+    found = cg.compile(cg.transpose(cg.exp(x)), x, engine="cuda")(VALUE.astype("f8"), copy=False)
+    shown = read_capsule(found.__dlpack__())
+    assert (shown.shape, shown.strides, shown.address) == ((4, 3), (1, 4), found.address)
+    assert found.__cuda_array_interface__["strides"] == (8, 32)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, np.array, np.copy, lambda x: np.asarray(x, "float64")])
+def test_a_copy_on_the_host_can_be_written_and_changes_nothing_on_the_device(convert):
+    x = cg.Var((3, 4), name="x")
+    for y in (cg.exp(x), cg.exp(x)[::-1], cg.exp(x)[:0]):
+        found = cg.compile(y, x, engine="cuda-sim")(VALUE / 10, copy=False)
+        array, want = convert(found), np.asarray(found).copy()
+        np.testing.assert_array_equal(array, want)
+        array[...] = 7
+        np.testing.assert_array_equal(np.asarray(found), want)
+
+
+def test_an_array_of_a_device_is_copied_or_refused():
+    make, _ = functions("cuda-sim")
+    found = make(VALUE, copy=False)
+    assert np.asarray(found, copy=True).shape == (3, 4)
+    with pytest.raises(ValueError, match=r"float32\[3,4\] on a simulated GPU> is not in the host's memory.*copy=None"):
+        np.asarray(found, copy=False)

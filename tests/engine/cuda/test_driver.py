@@ -1,16 +1,22 @@
 """The engine over the CUDA driver's own functions, by a stand-in: right values, few bytes moved, every failure told."""
 
 import gc
+import re
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda import driver as driver_module
-from cgraph.engine.cuda.driver import Driver
-from cgraph.engine.cuda.engine import CudaEngine
+from cgraph.engine.cuda import gpu as gpu_module
+from cgraph.engine.cuda.device import Allocation
+from cgraph.engine.cuda.driver import Driver, open_driver
+from cgraph.engine.cuda.engine import CudaEngine, open_device
+from cgraph.engine.cuda.gpu import GpuGraph
+from cgraph.engine.cuda.segments import label_of
 from cgraph.errors import EngineError
 from tests.engine.cuda.conftest import forget
+from tests.support.libcuda import StandIn
 from tests.support.tolerance import assert_near
 
 
@@ -220,6 +226,11 @@ def test_a_child_of_a_fork_is_refused(library, monkeypatch):
         ({"count": 0}, "finds no device"),
         ({"failures": {"cuInit": 100}}, "finds no device"),
         ({"failures": {"cuInit": 999}}, r"cuInit.*\(999\)"),
+        ({"failures": {"cuDeviceGetCount": 100}}, "finds no device"),
+        ({"failures": {"cuDeviceGetCount": 999}}, r"cuDeviceGetCount.*\(999\)"),
+        ({"major": 7, "minor": 4}, "compute capability 7.4; at least 7.5 is needed"),
+        ({"major": 6, "minor": 9}, "compute capability 6.9; at least 7.5 is needed"),
+        ({"version": 11090}, "driver supports CUDA 11.9; at least 12.0 is needed"),
         ({"major": 7, "minor": 0}, "compute capability 7.0; at least 7.5 is needed"),
         ({"version": 11080}, "driver supports CUDA 11.8; at least 12.0 is needed"),
     ],
@@ -245,3 +256,133 @@ def test_no_driver_is_an_error_when_compiling(monkeypatch):
     with pytest.raises(EngineError, match="there is no NVIDIA driver on this machine"):
         training("cuda")
     forget()
+
+
+def test_the_first_library_that_loads_is_the_driver(monkeypatch):
+    asked = []
+
+    def load(name):
+        asked.append(name)
+        if len(asked) < len(driver_module.NAMES):
+            raise OSError(name)
+        return name
+
+    monkeypatch.setattr(driver_module.ctypes, "CDLL", load)
+    assert driver_module.library() == driver_module.NAMES[-1] and tuple(asked) == driver_module.NAMES
+
+
+@pytest.mark.parametrize("change", [{"major": 7, "minor": 5}, {"major": 8, "minor": 0}, {"version": 12000}], ids=str)
+def test_the_oldest_device_and_driver_that_are_supported_are_used(library, change):
+    for name, value in change.items():
+        setattr(library, name, value)
+    assert open_device(0).capability == (library.major, library.minor)
+
+
+LOST = (700, 702, 714, 715, 716, 717, 718, 719)
+
+
+@pytest.mark.parametrize("code", [1, 2, 201, 699, 701, 703, 713, 720, 999, *LOST])
+def test_only_errors_of_a_context_that_is_gone_lose_it(library, code):
+    cuda, end = open_driver(library), "; the context is lost. Start a new process" if code in LOST else ""
+    library.failures["cuMemFree_v2"] = code
+    with pytest.raises(EngineError, match=rf"^cuMemFree_v2: unknown error \({code}\){end}$"):
+        cuda.do("cuMemFree_v2", 0)
+    assert cuda.is_usable == (code not in LOST)
+    if code in LOST:
+        with pytest.raises(EngineError, match=rf"is lost since cuMemFree_v2: unknown error \({code}\)\. Start"):
+            cuda.do("cuInit", 0)
+    else:
+        cuda.do("cuInit", 0)
+
+
+@pytest.mark.parametrize("how", ["lost", "forked"])
+def test_memory_and_graphs_of_a_context_that_is_gone_are_left_alone(library, how, monkeypatch):
+    device = open_device(0)
+    memory, graph = Allocation(device, 8), GpuGraph(device.queue(), 5)
+    if how == "lost":
+        device.driver.lost = "a test"
+    else:
+        monkeypatch.setattr(driver_module.os, "getpid", lambda: -1)
+    library.calls.clear()
+    for each in (memory, graph):
+        each.__del__()  # raises nothing, which Python would print
+    assert not library.calls
+
+
+def test_copies_of_nothing_and_fills_of_nothing_are_no_calls(library):
+    queue, nothing = open_device(0).queue(), np.zeros(0, "f4")
+    library.calls.clear()
+    queue.upload(64, nothing)
+    queue.download(64, nothing)
+    queue.copy(64, 128, 0)
+    queue.fill(64, 0, 7)
+    assert not library.calls
+
+
+class Flags(StandIn):
+    """A driver that notes how streams, events and captures are asked for."""
+
+    def __init__(self):
+        self.flags = {}
+        super().__init__()
+
+    def _cuStreamCreate(self, found, flags):
+        self.flags["stream"] = flags
+        super()._cuStreamCreate(found, flags)
+
+    def _cuEventCreate(self, found, flags):
+        self.flags["event"] = flags
+        super()._cuEventCreate(found, flags)
+
+    def _cuStreamBeginCapture_v2(self, stream, mode):
+        self.flags["capture"] = mode
+        super()._cuStreamBeginCapture_v2(stream, mode)
+
+
+def test_streams_wait_for_no_other_events_keep_no_time_and_captures_are_of_their_thread(library, monkeypatch):
+    """CU_STREAM_NON_BLOCKING, CU_EVENT_DISABLE_TIMING and CU_STREAM_CAPTURE_MODE_THREAD_LOCAL of cuda.h."""
+    flags = Flags()
+    monkeypatch.setattr(gpu_module, "driver", lambda: open_driver(flags))
+    queue = open_device(0).queue()
+    queue.follow(1)
+    queue.captured(np.zeros((0, 5), np.int64))
+    assert flags.flags == {"stream": 1, "event": 2, "capture": 1}
+
+
+class Nth(dict):
+    """Failures by name, of the n-th launch alone. Changes: counts the launches."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.left = number
+
+    def get(self, name, default=None):
+        self.left -= name == "cuLaunchKernel"
+        return 1 if name == "cuLaunchKernel" and self.left == 0 else default
+
+
+def test_each_launch_that_is_refused_names_its_own_step(library):
+    x = cg.Var((40,), name="x")
+    first = cg.cumsum(x)
+    second = cg.sort(first)
+    f = cg.compile(cg.cumprod(second), x, engine="cuda")
+    code, value = f.program.code, np.linspace(0.01, 0.05, 40, dtype="f4")
+    rows = np.flatnonzero(code.table[:, 2]).tolist()
+    assert len({code.label_of[row] for row in rows}) == 3
+    for number, row in enumerate(rows, 1):
+        library.failures = Nth(number)
+        with pytest.raises(EngineError, match=f"^{re.escape(label_of(code, row))}: cuLaunchKernel"):
+            f(value)
+    library.failures = {}
+    assert_near(f(value), np.cumprod(np.sort(np.cumsum(value))), "float32 sums")
+
+
+def test_the_launches_of_a_loop_are_no_graph_however_often_they_run(library):
+    """It would repeat the addresses of one round."""
+    x = cg.Var((6, 5), name="x")
+    last, rows = cg.scan(lambda s, row: (0.5 * s + row, s), np.zeros(5, "f4"), x)
+    f, plain = (cg.compile([last, rows], x, engine=engine) for engine in ("cuda", "cpu"))
+    for seed in range(5):
+        value = np.random.default_rng(seed).standard_normal((6, 5), "f4")
+        for got, want in zip(f(value), plain(value), strict=True):
+            assert_near(got, want, "float32 sums")

@@ -5,8 +5,11 @@ import pytest
 
 import cgraph as cg
 import nn
+from cgraph.engine.cuda import engine as engine_module
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
+from cgraph.engine.cuda.simulated import SimulatedQueue
 from cgraph.errors import BudgetError, EngineError, NoKernelError, PositionError
+from cgraph.storage.cell import CellValue
 from nn import models, optim
 from tests.support.tolerance import assert_near
 
@@ -225,14 +228,13 @@ def test_a_fault_of_a_kernel_names_the_step():
 
 
 def test_an_old_llvmlite_is_refused(monkeypatch):
-    from cgraph.engine.cuda import engine
 
-    engine.open_device.cache_clear()
-    monkeypatch.setattr(engine.llvmlite, "__version__", "0.44.0")
+    engine_module.open_device.cache_clear()
+    monkeypatch.setattr(engine_module.llvmlite, "__version__", "0.44.0")
     with pytest.raises(EngineError, match="needs llvmlite 0.50 or newer; 0.44.0 is installed"):
         counter()
-    engine.open_device.cache_clear()
-    engine.cells_of.cache_clear()
+    engine_module.open_device.cache_clear()
+    engine_module.cells_of.cache_clear()
 
 
 def test_the_arena_is_the_plan():
@@ -254,3 +256,82 @@ def test_jumps_are_taken_and_not_taken(value):
     got, want = (cg.compile(outputs, [x], engine=name)(np.float32(value)) for name in ("cuda-sim", "reference"))
     for a, b in zip(got, want, strict=True):
         assert_near(a, b, "float32 formulas")
+
+
+def test_each_step_on_the_host_is_listed_with_its_own_bytes():
+    large, small = cg.Var((12, 12), "float64", name="large"), cg.Var((9, 9), "float64", name="small")
+    first = cg.inv(large)
+    second = cg.inv(small)
+    function = cg.compile([first, second], [large, small], engine=SIM)
+    nbytes = dict(function.program.on_host)
+    assert len(nbytes) == 2 and {f"inv at {x.where}" for x in (first, second)} == set(nbytes)
+    most, least = (nbytes[f"inv at {x.where}"] for x in (first, second))
+    assert most >= 2 * 144 * 8 and 2 * 81 * 8 <= least < most
+
+
+@pytest.mark.parametrize(
+    ("version", "is_new"), [("0.49.9", False), ("0.50.0", True), ("0.50.0rc1", True), ("1.0.0", True)]
+)
+def test_llvmlite_is_new_enough_from_0_50_on(version, is_new, monkeypatch):
+    monkeypatch.setattr(engine_module.llvmlite, "__version__", version)
+    if is_new:
+        assert engine_module.open_device.__wrapped__(SIMULATED).name == "a simulated GPU"
+    else:
+        with pytest.raises(EngineError, match=f"needs llvmlite 0.50 or newer; {version} is installed"):
+            engine_module.open_device.__wrapped__(SIMULATED)
+
+
+def test_runs_without_update_edges_change_no_var_whatever_ran_before():
+    x, y, done = cg.Var((2, 3), name="x"), cg.Var((3, 2), name="y"), np.zeros(1, np.int64)
+    instance = cg.compile(cg.sum(x), updates={y: cg.transpose(x + 1)}, engine=SIM).program.instance()
+    value, last = CellValue(np.zeros((3, 2), "f4")), 0
+    for start, write in enumerate((False, True, False, True, True)):
+        instance.bind({}, {x: CellValue(np.full((2, 3), start, "f4")), y: value}, done)
+        instance.run(write=write)
+        last = start + 1 if write else last
+        assert (value.array == last).all() and (instance._copy(y).fetched() == last).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_each_input_and_each_var_has_its_own_memory(count):
+    """Of one shape, so that any of them would fit into another's."""
+    xs = [cg.Var((4,), name=f"x{i}") for i in range(count)]
+    ws = [cg.Var((4,), name=f"w{i}").assign(np.full(4, 10.0 * i)) for i in range(count)]
+    outputs = [cg.cumsum(x) * 2 + w for x, w in zip(xs, ws)]
+    function = cg.compile(outputs, xs, {w: w + x * (i + 1) for i, (w, x) in enumerate(zip(ws, xs))}, engine=SIM)
+    values = [np.arange(4, dtype="f4") + i for i in range(count)]
+    for turn in range(3):
+        for i, (got, value) in enumerate(zip(function(*values), values)):
+            old = 10 * i + turn * (i + 1) * value
+            assert got.tolist() == (np.cumsum(value) * 2 + old).tolist()
+            assert ws[i].value.tolist() == (old + (i + 1) * value).tolist()
+
+
+def chain(**options):
+    """A function of three launches, and an instance."""
+    x = cg.Var((40,), name="x")
+    function = cg.compile(cg.cumsum(cg.sort(cg.cumsum(x))), x, engine=CudaEngine(SIMULATED, **options))
+    return function, function.program.instance()
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_each_launch_is_a_segment_where_each_is_checked(check):
+    _, instance = chain(check=check)
+    before, after = instance._parts_of(None, True)
+    assert [len(x.rows) for x in before] == ([1, 1, 1] if check else [3]) and after == []
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_kernels_for_blocks_of_threads_are_used_unless_they_are_refused(blocks):
+    function, _ = chain(blocks=blocks)
+    assert any(kernel.is_block for kernel in function.program.code.compiled_kernels) == blocks
+    value = np.random.default_rng(0).integers(-9, 9, 40).astype("f4")
+    np.testing.assert_array_equal(function(value), np.cumsum(np.sort(np.cumsum(value))))
+
+
+@pytest.mark.parametrize("poison", [False, True])
+def test_a_new_arena_is_filled_on_request(poison, monkeypatch):
+    fills, fill = [], SimulatedQueue.fill
+    monkeypatch.setattr(SimulatedQueue, "fill", lambda *given: fills.append(given[1:]) or fill(*given))
+    function, instance = chain(poison=poison)
+    assert ((instance.arena.address, function.nbytes, 0xFF) in fills) == poison

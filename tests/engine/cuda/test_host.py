@@ -71,3 +71,21 @@ def test_a_function_that_fails_changes_nothing_on_the_device():
     got = np.zeros(4, "f4")
     queue.download(out, got)
     assert got.tolist() == [1] * 4
+
+
+def test_each_result_goes_back_to_its_own_place():
+    device = SimulatedDevice()
+    queue, places = device.queue(), [device.take(16) for _ in range(3)]
+    for i, at in enumerate(places):
+        queue.upload(at, np.full(4, i, "f4"))
+
+    def function(args: int) -> None:
+        for i, at in enumerate((ctypes.c_int64 * 3).from_address(args), 1):
+            elements = (ctypes.c_float * 4).from_address(at)
+            elements[:] = [x + 10 * i for x in elements]
+
+    run_on_host(queue, callback(function, *[view((4,), (4,))] * 3, results=2), places)
+    got = np.zeros((3, 4), "f4")
+    for row, at in zip(got, places):
+        queue.download(at, row)
+    assert got.tolist() == [[10] * 4, [21] * 4, [2] * 4]

@@ -74,3 +74,20 @@ def test_a_fault_names_the_row_of_its_launch(bad):
     with pytest.raises(LaunchError, match="outside every allocation") as refusal:
         device.queue().run(table)
     assert refusal.value.row == bad
+
+
+def test_each_row_runs_its_own_kernel_with_its_own_number_of_tasks():
+    device, out = device_with(np.zeros(4, "f4"))
+    store = "\tld.param.b64 \t%rd9, [k_param_1];\n\tst.global.b64 \t[%rd2+{at}], %rd9;\n\tret;\n\n}}\n"
+    one = HEAD.replace(".reqntid 64", ".reqntid 1")
+    first, second, again = (
+        device.load(name, (one + store.format(at=at)).replace(".entry k(", f".entry {name}(").encode())
+        for name, at in (("first", 0), ("second", 8), ("first", 0))
+    )
+    assert first == again and first.function != second.function and first.threads == second.threads == 1
+    words = np.array([out, out], np.int64)
+    rows = [[second.function, 1, 1, words.ctypes.data, 77], [first.function, 1, 1, words.ctypes.data, 5]]
+    device.queue().run(np.array(rows, np.int64))
+    got = np.zeros(2, np.int64)
+    device.queue().download(out, got)
+    assert got.tolist() == [5, 77]

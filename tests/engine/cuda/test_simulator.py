@@ -35,13 +35,13 @@ HEAD = """
 """
 
 
-def run(body, x=None, blocks=1, nbytes=4 * THREADS, words=None):
+def run(body, x=None, blocks=1, nbytes=4 * THREADS, head=HEAD):
     """What a kernel leaves in memory: %rd1 is the address of `x`, %rd2 that of the result, whose bytes are given."""
     device = Simulator()
     x = np.zeros(1, np.uint32) if x is None else x
     source, out = device.memory.take(x.nbytes), device.memory.take(nbytes)
     device.memory.bytes_at(source, x.nbytes)[:] = x.view(np.uint8)
-    kernel = device.load(f"{HEAD}{body}\tret;\n\n}}\n", "k")
+    kernel = device.load(f"{head}{body}\tret;\n\n}}\n", "k")
     device.launch(kernel, blocks, np.array([source, out], np.int64), 0)
     return device.memory.bytes_at(out, nbytes)
 
@@ -241,3 +241,83 @@ def test_products_of_64_bits_have_their_upper_half():
         found = run(body, xs, nbytes=8 * THREADS).view(np.uint64).tolist()
         want = [own(a) * own(b) >> 64 for a, b in zip(xs[:THREADS].tolist(), xs[THREADS:].tolist())]
         assert found == [w % (1 << 64) for w in want]
+
+
+LOCAL = HEAD.replace("\t.reg .pred", "\t.local .align 8 .b8 \tdepot[16];\n\t.reg .pred")
+TABLE = f"\n.global .align 4 .b8 table[12] = {{1, 2, 3, 4, 5}};{HEAD}"
+
+
+@pytest.mark.parametrize("at", [0, 4, 12])
+def test_each_thread_has_local_memory(at):
+    body = f"\tmov.b64 \t%rd9, depot;\n\tst.local.b32 \t[%rd9+{at}], %r1;\n\tld.local.b32 \t%r5, [%rd9+{at}];\n"
+    found = run(f"{body}\tst.global.b32 \t[%rd6], %r5;\n", head=LOCAL)
+    assert found.view(np.uint32).tolist() == list(range(THREADS))
+
+
+@pytest.mark.parametrize(("at", "text"), [(16, "outside every allocation"), (13, "misaligned")])
+def test_local_memory_has_its_bytes_and_no_more(at, text):
+    with pytest.raises(Fault, match=text):
+        run(f"\tmov.b64 \t%rd9, depot;\n\tst.local.b32 \t[%rd9+{at}], %r1;\n", head=LOCAL)
+
+
+def test_constants_of_a_module_are_read_from_its_memory():
+    body = "\tmov.b64 \t%rd9, table;\n\tld.global.v2.b32 \t{%r5, %r6}, [%rd9];\n\tld.global.b32 \t%r7, [%rd9+8];\n"
+    total = "\tadd.s32 \t%r5, %r5, %r6;\n\tadd.s32 \t%r5, %r5, %r7;\n\tst.global.b32 \t[%rd6], %r5;\n"
+    assert set(run(body + total, head=TABLE).view(np.uint32).tolist()) == {0x04030201 + 5}
+    with pytest.raises(Fault, match="outside every allocation"):
+        run("\tmov.b64 \t%rd9, table;\n\tld.global.b32 \t%r7, [%rd9+12];\n", head=TABLE)
+
+
+def test_vectors_of_four_are_loaded_and_stored_in_their_order():
+    x = np.arange(4 * THREADS, dtype=np.uint32)
+    body = (
+        "\tshl.b32 \t%r4, %r1, 4;\n\tcvt.u64.u32 \t%rd7, %r4;\n\tadd.s64 \t%rd8, %rd1, %rd7;\n"
+        "\tadd.s64 \t%rd9, %rd2, %rd7;\n\tld.global.v4.b32 \t{%r5, %r6, %r7, %r8}, [%rd8];\n"
+        "\tst.global.v4.b32 \t[%rd9], {%r8, %r7, %r6, %r5};\n"
+    )
+    found = run(body, x, nbytes=x.nbytes).view(np.uint32)
+    np.testing.assert_array_equal(found.reshape(-1, 4), x.reshape(-1, 4)[:, ::-1])
+
+
+def test_barriers_are_counted_up_to_those_that_stamps_tell_apart(monkeypatch):
+    monkeypatch.setattr(launch_module, "EPOCHS", 3)
+    run("\tbar.sync \t0;\n" * 2)
+    with pytest.raises(Fault, match="more than 2 barriers; k"):
+        run("\tbar.sync \t0;\n" * 3)
+
+
+def test_blocks_have_fewer_threads_than_stamps_tell_apart():
+    for threads, is_simulated in ((1022, True), (1023, False)):
+        text = HEAD.replace(".reqntid 64", f".reqntid {threads}") + "\tret;\n\n}\n"
+        if is_simulated:
+            assert Simulator().load(text, "k").kernel.threads == threads
+        else:
+            with pytest.raises(Fault, match="1023 threads in a block; fewer than 1023 are simulated"):
+                Simulator().load(text, "k")
+
+
+SPECIAL = {
+    "%tid.x": lambda block, thread: thread, "%ctaid.x": lambda block, thread: block,
+    "%laneid": lambda block, thread: thread % 32, "%ntid.x": lambda block, thread: 0 * thread + THREADS,
+    "%nctaid.x": lambda block, thread: 0 * thread + 300,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_each_thread_knows_its_place_also_where_not_all_blocks_run_together(name):
+    place = (
+        "\tshl.b32 \t%r4, %r2, 8;\n\tadd.s32 \t%r4, %r4, %r3;\n\tcvt.u64.u32 \t%rd7, %r4;\n"
+        "\tadd.s64 \t%rd8, %rd2, %rd7;\n"
+    )
+    found = run(f"{place}\tmov.u32 \t%r5, {name};\n\tst.global.b32 \t[%rd8], %r5;\n", None, 300, 4 * THREADS * 300)
+    block, thread = np.divmod(np.arange(300 * THREADS), THREADS)
+    np.testing.assert_array_equal(found.view(np.uint32), SPECIAL[name](block, thread))
+
+
+@pytest.mark.parametrize(("guard", "is_low"), [("@%p1", False), ("@!%p1", True)])
+def test_a_branch_is_taken_where_its_guard_says(guard, is_low):
+    """Threads that do not take it store."""
+    zero = "\tmov.b32 \t%r4, 0;\n\tst.global.b32 \t[%rd6], %r4;\n"
+    body = f"\tsetp.lt.u32 \t%p1, %r1, 5;\n\t{guard} bra \t$L_end;\n\tst.global.b32 \t[%rd6], %r3;\n$L_end:\n"
+    stored = [4 * i if (i < 5) == is_low else 0 for i in range(THREADS)]
+    assert run(zero + body).view(np.uint32).tolist() == stored

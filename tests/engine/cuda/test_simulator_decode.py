@@ -146,3 +146,50 @@ def test_a_register_reads_as_a_narrower_type_but_not_as_a_wider_one():
     assert np.array_equal(run["rd1", "u4"], LANE)
     with pytest.raises(Fault, match="%rs1 is narrower"):
         run["rs1", "u4"]
+
+
+WORDS = {
+    "r1": np.int32(-7), "r2": np.uint32(3), "r4": np.uint32(0x12345678), "r5": np.uint32(0x9ABCDEF0),
+    "f1": np.float32(2), "f2": np.float32(-3), "f4": LANE.astype("f4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "dtype", "value"),
+    [
+        ("div.s32 %r3, %r1, %r2;", "i4", -2),
+        ("rem.s32 %r3, %r1, %r2;", "i4", -1),
+        ("shl.b32 %r3, %r2, 5;", "u4", 96),
+        ("shr.u32 %r3, %r4, %r2;", "u4", 0x12345678 >> 3),
+        ("bfe.u32 %r3, %r4, 4, 8;", "u4", 0x67),
+        ("prmt.b32 %r3, %r4, %r5, 0x7610;", "u4", 0x9ABC5678),
+        ("min.s32 %r3, %r1, %r2;", "i4", -7),
+        ("min.u32 %r3, %r1, %r2;", "u4", 3),
+        ("max.s32 %r3, %r1, %r2;", "i4", 3),
+        ("neg.s32 %r3, %r1;", "i4", 7),
+        ("abs.s32 %r3, %r1;", "i4", 7),
+        ("not.b32 %r3, %r2;", "i4", ~3),
+        ("clz.b32 %r3, %r2;", "u4", 30),
+        ("popc.b32 %r3, %r4;", "u4", 13),
+        ("mad.hi.u32 %r3, %r4, %r5, 7;", "u4", (0x12345678 * 0x9ABCDEF0 >> 32) + 7),
+        ("mad.lo.u32 %r3, %r2, 5, %r4;", "u4", 0x12345678 + 15),
+        ("copysign.f32 %f3, %f2, %f1;", "f4", -2),
+        ("sub.f32 %f3, %f1, %f2;", "f4", 5),
+        ("div.rn.f32 %f3, %f1, 0f40800000;", "f4", 0.5),
+        ("fma.rn.f32 %f3, %f1, %f2, 0f40A00000;", "f4", -1),
+        ("fma.rn.f32 %f3, %f4, %f2, %f1;", "f4", 2 - 3.0 * LANE),
+        ("fma.rn.f32 %f3, %f1, %f4, %f2;", "f4", 2.0 * LANE - 3),
+        ("fma.rn.f32 %f3, %f1, %f2, %f4;", "f4", LANE - 6.0),
+        ("cvt.s64.s32 %rd3, %r1;", "i8", -7),
+        ("cvt.u64.u32 %rd3, %r1;", "u8", 2**32 - 7),
+        ("cvt.u16.u32 %rs3, %r4;", "u2", 0x5678),
+        ("cvt.rn.f32.s32 %f3, %r1;", "f4", -7),
+        ("testp.infinite.f32 %p3, 0f7F800000;", "?", True),
+        ("testp.infinite.f32 %p3, %f1;", "?", False),
+        ("setp.ge.f32 %p3, %f2, %f1;", "?", False),
+    ],
+)
+def test_each_operand_has_its_own_place(line, dtype, value):
+    run = Registers(**WORDS).does(line)
+    name = line.split()[1].strip("%,")
+    assert run[name, dtype].tolist() == np.broadcast_to(np.asarray(value, dtype), THREADS).tolist()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.engine.cuda.simulator.memory import BLOCK_AT, LAUNCH_AT, THREAD_BITS, Watch
+from cgraph.engine.cuda.simulator.memory import BLOCK_AT, DEVICE, LAUNCH_AT, THREAD_BITS, Memory, Watch
 from cgraph.engine.cuda.simulator.text import Fault
 
 WORDS, BLOCKS, THREADS = 3, 3, 3
@@ -51,3 +51,39 @@ def test_a_race_is_found_at_the_access_that_makes_it(seed):
                 break
             assert not expected
     assert 30 < races < 150
+
+
+def test_memory_that_grows_keeps_bytes_owners_and_accesses():
+    memory = Memory()
+    first, free_for_all = memory.take(8), memory.take(8, watched=False)
+    memory.bytes_at(first, 8)[:] = range(8)
+    one, other = (np.array([stamp(1, block, 0, 0)]) for block in range(2))
+    word = np.array([first - DEVICE])
+    memory.touch(word, 4, one, write=True)
+    memory.touch(word + 4, 4, one, write=False)
+    large = memory.take(1 << 20)
+    assert memory.bytes_at(first, 8).tolist() == list(range(8)) and (memory.bytes_at(large, 1 << 20) == 0xFF).all()
+    for at, write in ((word, True), (word, False), (word + 4, True)):
+        with pytest.raises(Fault, match="a race"):
+            memory.touch(at, 4, other, write)
+    memory.touch(word + 4, 4, other, write=False)
+    for who in (one, other, one):
+        memory.touch(np.array([free_for_all - DEVICE]), 4, who, write=True)
+    for at in (first - 1, first + 8, free_for_all + 8, large - 1, large + (1 << 20)):
+        with pytest.raises(Fault, match="a copy of 1 bytes outside every allocation"):
+            memory.bytes_at(at, 1)
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 255, 256, 257])
+def test_each_allocation_is_aligned_and_apart_from_the_next(nbytes):
+    memory = Memory()
+    first, second = memory.take(nbytes), memory.take(1)
+    assert first % 256 == second % 256 == 0 and second >= first + nbytes + 256
+    assert len(memory.bytes_at(first, nbytes)) == nbytes
+    with pytest.raises(Fault):
+        memory.bytes_at(first, nbytes + 1)
+    memory.free(first)
+    assert len(memory.bytes_at(second, 1)) == 1
+    if nbytes:
+        with pytest.raises(Fault):
+            memory.bytes_at(first, nbytes)

@@ -94,3 +94,8 @@ def test_memory_goes_back_while_the_other_context_is_current(library):
     del functions[0], f
     gc.collect()
     assert {library.owners[at] for at in library.alive} == {1} and len(library.ready) == 1
+
+
+@pytest.mark.parametrize(("number", "text"), [(12000, "12.0"), (12080, "12.8"), (13100, "13.10"), (9020, "9.2")])
+def test_a_version_of_cuda_has_a_major_and_a_minor_number(number, text):
+    assert gpu_module.cuda_text(number) == text
