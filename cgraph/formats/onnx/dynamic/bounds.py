@@ -5,7 +5,7 @@ of the length (see `intervals`): a count of nonzero elements is at most the numb
 numbers is at most either. If nothing bounds a length, the user must do so: ``maximum={"n": 8}``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from math import inf, prod
@@ -79,6 +79,7 @@ class LengthBounds:
         self.maximum = {name: int(most) for name, most in maximum.items()}
         self.allowance = allowance
         self.used: set[str] = set()
+        self.rounds: set[str] = set()  # names whose maximum is that of a loop's rounds
         self.trusting: set[Node] = set()  # nodes whose bounds hold unless a float in their computation is NaN
         self.checks: list[Check] = []
         self.choices = 0  # values of which only a run decides the number of axes
@@ -112,6 +113,11 @@ class LengthBounds:
         self._most[node] = min(most, self._most.get(node, most))
         low, high = self.bounds(node)
         self._bounds[node] = low, np.minimum(high, most)
+
+    def use_for_rounds(self, names: Iterable[str]) -> None:
+        """Record that the maximum of these names, if there is one, is that of a loop's rounds."""
+        self.rounds |= self.maximum.keys() & set(names)
+        self.used |= self.rounds
 
     def source(self, node: Node) -> np.ndarray | None:
         """Return, for each element of a small integer value, the element that it copies or its constant value."""

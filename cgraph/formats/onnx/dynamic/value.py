@@ -166,12 +166,12 @@ def broadcast_lengths(limits: LengthBounds, values: Sequence[Array], text: str) 
 
 
 def apply_maximum(limits: LengthBounds, name: str, x: Any) -> Any:
-    """Apply the user's maximum to a value; a run checks it. Values that an operator has bounded stay unchanged.
+    """Apply the user's maximum to a value; a run checks it. In an unrolled loop a name has a value in each round.
 
     Raises
         FormatError: it neither holds integers nor has exactly one dynamic axis
     """
-    if name not in limits.maximum or name in limits.used:
+    if name not in limits.maximum or name in limits.rounds:
         return x
     most = limits.maximum[name]
     limits.used.add(name)

@@ -115,7 +115,7 @@ def loop(c: Context) -> tuple[Value, ...]:
 def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:
     """Import a loop of as many iterations as a run needs: built once, or else unrolled."""
     most = most_turns(c, turns)
-    c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
+    c.limits.use_for_rounds(c.written[:1])
     if turns.number == 0 or most is None:  # from its start on
         first = Turns(c)
         growing = [i for i in growing_states(first.body) if has_rows(first.state[i])]
