@@ -47,6 +47,37 @@ def test_a_loop_takes_as_many_turns_as_it_is_told_when_run():
         load(raw, maximum={"n": 6}).compile()(x=x_of(), n=np.int64(7))
 
 
+def test_a_maximum_holds_in_each_round_of_an_unrolled_loop():
+    """A speech model pads each utterance to a length that it computes from the sentence."""
+    nodes = [
+        node("Gather", ["lengths", "turn"], ["one"]),
+        node("Reshape", ["one", "axis"], ["n"]),
+        node("ConstantOfShape", ["n"], ["row"]),
+        node("ReduceSum", ["row"], ["count"], keepdims=0),
+        node("Add", ["sum", "count"], ["more"]),
+        node("Identity", ["c"], ["on"]),
+    ]
+    read = [info("turn", "i8", ()), info("c", "?", ()), info("sum", "f4", ())]
+    graph = helper.make_graph(nodes, "b", read, [info("on", "?", ()), info("more", "f4", ())])
+    graph.node[2].attribute.append(helper.make_attribute("value", numpy_helper.from_array(np.ones(1, "f4"))))
+    raw = open_model(
+        [node("Loop", ["trips", "c", "sum"], ["y"], body=graph)], {"lengths": ("i8", (3,))},
+        {"trips": np.int64(3), "c": np.array(True), "sum": np.float32(0), "axis": np.array([1])}, "y",
+    )  # fmt: skip
+    function = agrees(raw, [{"lengths": numbers(2, 2, 2)}, {"lengths": numbers(4, 1, 3)}], {"n": 4})
+    with pytest.raises(InputError, match="maximum gives 4 for 'n'; it is larger"):
+        function(lengths=numbers(1, 2, 5))
+    graph.output.append(info("row", "f4", None))
+    collecting = open_model(
+        [node("Loop", ["trips", "c", "sum"], ["y", "rows"], body=graph)], {"lengths": ("i8", (3,))},
+        {"trips": np.int64(3), "c": np.array(True), "sum": np.float32(0), "axis": np.array([1])}, "y",
+    )  # fmt: skip
+    with pytest.raises(
+        FormatError, match="a loop cannot collect values of a length known only at run time. Give shapes="
+    ):
+        load(collecting, maximum={"n": 4})
+
+
 @pytest.mark.parametrize("rows", [0, 2])
 def test_a_loop_appends_a_row_in_every_turn(rows):
     """Mask R-CNN pastes one mask in each turn."""

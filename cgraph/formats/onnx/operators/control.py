@@ -109,7 +109,7 @@ def loop(c: Context) -> tuple[Value, ...]:
         c.spend(nodes=3)
         turns.state, values = turns.build(c)
         turns.collect(values)
-    return (*turns.state, *(cg.stack(v, 0) if v else empty(p) for v, p in zip(turns.collected, turns.ends)))
+    return (*turns.state, *(stack_values(v, len(v)) if v else empty(p) for v, p in zip(turns.collected, turns.ends)))
 
 
 def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:

@@ -9,7 +9,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.dynamic_ops.operators import samples
+from cgraph.formats.onnx.dynamic_ops.operators import lowest, number, samples
+from cgraph.formats.onnx.dynamic_ops.windows import conv_length, sliding, transposed_length
 from cgraph.ir.graph import Node
 
 
@@ -48,7 +49,7 @@ def add_bias(x: Node, bias: Node | None) -> Node:
 
 
 @operator("Conv")
-@samples(0)
+@sliding(number(0), conv_length)
 def conv(c: Context) -> Node:
     x, f = c[0], c[1]
     stride, pad, dilation = conv_geometry(c, x, f.shape[2:])
@@ -67,7 +68,7 @@ def within(pad: list[int], x: Node) -> tuple[list[int], Node]:
 
 
 @operator("ConvTranspose")
-@samples(0)
+@sliding(number(0), transposed_length)
 def conv_transpose(c: Context) -> Node:
     """Import ConvTranspose; the padding determines the output size, or a given output size the padding."""
     x, f = c[0], c[1]
@@ -108,13 +109,22 @@ def pool_geometry(c: Context, x: Node) -> tuple[list[int], list[int], list[int],
 
 
 @operator("MaxPool")
-@samples(0)
 def max_pool(c: Context) -> Any:
+    """Import MaxPool; indices depend on the lengths, so these are fixed where indices are asked for."""
+    return max_pool_and_indices(c) if c.asks(1) else largest_of_windows(c)
+
+
+@sliding(lowest, conv_length)
+def largest_of_windows(c: Context) -> Any:
+    window, stride, pad, dilation, ceil = pool_geometry(c, c[0])
+    return spatial("max_pool", c[0])(c[0], window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
+
+
+@samples(0)
+def max_pool_and_indices(c: Context) -> Any:
     x = c[0]
     window, stride, pad, dilation, ceil = pool_geometry(c, x)
     y = spatial("max_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
-    if not c.asks(1):
-        return y
     return y, max_indices(x, y, c, (window, stride, pad, dilation))
 
 
