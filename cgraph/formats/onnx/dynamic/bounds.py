@@ -108,6 +108,12 @@ class LengthBounds:
                 self._bounds[waiting.pop()] = low, np.minimum(high, self._most.get(x, inf))
         return self._bounds[node]
 
+    def limit(self, node: Node, most: int, text: str) -> None:
+        """Check in each run that no element of an integer value is larger, and record it."""
+        if self._most.get(node, inf) > most:
+            self.check(cg.less_equal(cg.max(node), most), text)
+            self.at_most(node, most)
+
     def at_most(self, node: Node, most: int) -> None:
         """Record that no element of a value is larger; the caller has checked it."""
         self._most[node] = min(most, self._most.get(node, most))

@@ -178,14 +178,12 @@ def apply_maximum(limits: LengthBounds, name: str, x: Any) -> Any:
     text = f"maximum gives {most} for {name!r}"
     if isinstance(x, Ragged) and len(x.counts) == 1:
         ((axis, count),) = x.counts.items()
-        limits.check(cg.less_equal(count.node, most), f"{text}; it has more elements along axis {axis}")
-        limits.at_most(count.node, most)
+        limits.limit(count.node, most, f"{text}; it has more elements along axis {axis}")
         return with_lengths(x.node, {axis: Size(count.node, count.low, min(count.high, most))})
     if not isinstance(x, Node) or x.dtype.kind not in "iuf" or not x.size:
         raise FormatError(
             f"{text}, which is neither a value of integers nor one with exactly one axis of a length known only at "
             "run time"
         )
-    limits.check(cg.less_equal(cg.max(x), most), f"{text}; it is larger")
-    limits.at_most(x, most)
+    limits.limit(x, most, f"{text}; it is larger")
     return x
