@@ -7,6 +7,7 @@ from onnx import TensorProto
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from tests.support.onnx_models import FLOAT, INT64, one, results_of
+from tests.support.onnx_open import node, open_model
 
 MANY = 20_000
 
@@ -98,3 +99,17 @@ def test_a_dropout_in_training_scales_what_its_seed_keeps(ratio):
         assert (masks[2] != masks[other]).mean() > 0.3
     with pytest.raises(FormatError, match="ratio 1.0 is outside"):
         results_of("Dropout", [x, np.float32(1), np.bool_(True)], (1, 2), by="nobody")
+
+
+@pytest.mark.parametrize("kind", ["RandomNormalLike", "RandomUniformLike", "Bernoulli"])
+def test_as_many_numbers_are_drawn_as_an_array_of_dynamic_length_has(kind):
+    nodes = [node("Slice", ["x", "zero", "n", "one"], ["part"]), node(kind, ["part"], ["y"], seed=3.0)]
+    constants = {"zero": np.array([0]), "one": np.array([1])}
+    function = load(open_model(nodes, {"x": ("f4", (3, 40)), "n": ("i8", (1,))}, constants)).compile()
+    x = np.full((3, 40), 0.5, "f4")
+    whole = function(x, np.array([40]))[0]
+    assert 0 < whole.std() < 2
+    for n in (0, 1, 17, 39):
+        (drawn,) = function(x, np.array([n]))
+        assert drawn.shape == (3, n) and drawn.dtype == np.float32
+        np.testing.assert_array_equal(drawn, whole[:, :n])

@@ -3,6 +3,7 @@
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 
@@ -12,6 +13,7 @@ def key(c: Context) -> Node:
 
 
 @operator("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+@keeping(lambda c: [])
 def random_numbers(c: Context) -> Node:
     like = c.kind.endswith("Like")
     shape = c[0].shape if like else tuple(c.required("shape"))
@@ -22,6 +24,7 @@ def random_numbers(c: Context) -> Node:
 
 
 @operator("Bernoulli")
+@keeping(lambda c: [])
 def bernoulli(c: Context) -> Node:
     x = c[0]
     dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
