@@ -109,6 +109,8 @@ OPS = {
     "to integers": lambda x, y: cg.floor(x).astype("int32"),
     "cumsum": lambda x, y: cg.cumsum(x, 0),
     "cumprod": lambda x, y: cg.cumprod(x, -1),
+    "upper triangle": lambda x, y: cg.triu(x, 1),
+    "lower triangle": lambda x, y: cg.tril(x, -2),
 }
 
 

@@ -9,6 +9,7 @@ from math import prod
 from cgraph.kernels.index.signature import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE, IndexedAxis
 from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, scratch_pointer
 from cgraph.kernels.move.calls import TASK_BYTES, constant, copy_calls, fill_calls, memory_order, run_call
+from cgraph.kernels.move.order import in_order
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.layout import broadcast, without, without_axis
 from cgraph.kernels.views.thread_blocks import in_blocks
@@ -216,13 +217,14 @@ def triangle_calls(target: Target, out: View, x: View, diagonal: int, upper: boo
     """Compute ``np.triu(x, diagonal)``, or ``np.tril``; the last two axes are the matrices."""
     if out.size == 0:
         return []
-    views = {"out": as_rows(out), "x": as_rows(broadcast(x, out.shape))}
+    first, x = in_order(target, out, broadcast(x, out.shape))
+    views = {"out": as_rows(out), "x": as_rows(x)}
     blocks = in_blocks(target, gpu_index.triangle_calls, *views.values(), diagonal, upper)
     if blocks is not None:
         return blocks
     each = TASK_BYTES // out.itemsize
     params = out.itemsize, upper
-    return [run_call(TRIANGLE, params, views, each, each, height=out.shape[-2], diagonal=diagonal)]
+    return [*first, run_call(TRIANGLE, params, views, each, each, height=out.shape[-2], diagonal=diagonal)]
 
 
 def as_rows(x: View) -> View:
