@@ -109,6 +109,21 @@ def test_a_loop_has_the_state_of_all_examples(flags, backward):
         assert_close(a, b)
 
 
+@pytest.mark.parametrize("differs", [0, 1])
+def test_each_sequence_of_a_loop_is_that_of_all_examples_or_of_each(differs):
+    """A row of a sequence is as long as the loop: turned, it would fit as well."""
+    s, *rows = (cg.Var((4,), "float64", name) for name in "sab")
+    loop = Loop(Body((s,), tuple(rows), (), (s * rows[0] + rows[1],), ()), 4)
+    inputs = [cg.Var(shape, "float64") for shape in ((4,), (4, 4), (4, 4))]
+    arrays = [RNG.normal(size=(SIZE, *x.shape) if i == differs + 1 else x.shape) for i, x in enumerate(inputs)]
+    values = dict(zip(inputs, map(cg.Var, arrays)))
+    batched = {inputs[differs + 1]: values.pop(inputs[differs + 1])}
+    (got,) = evaluate(batch(items(apply(loop, *inputs)), values, batched, SIZE))
+    for i, a in enumerate(got):
+        (want,) = loop.meaning(*(x[i] if j == differs + 1 else x for j, x in enumerate(arrays)))
+        assert_close(a, want)
+
+
 def test_no_examples_give_empty_results():
     empty = {X: cg.Var(np.zeros((0, 2, 3)))}
     got = batch([cg.sum(X), cg.searchsorted(W, X[0])], {W: SHARED}, empty, 0)

@@ -100,6 +100,14 @@ def test_float64_is_rounded_once():
         assert got.tolist() == [sign * (1 + unit)] * 2
 
 
+def test_whole_numbers_are_rounded_once():
+    """In float32, ``2**32 + 2**24 + 1`` would be a tie."""
+    x = np.array([2**32 + 2**24 + 1, 2**32 + 3 * 2**24 - 1])
+    for given in (x, -x, x.astype("uint64")):
+        got = convert(convert(given, resolve_dtype("bfloat16")), np.dtype("float64"))
+        assert abs(got).tolist() == [2**32 + 2**25] * 2
+
+
 def test_odd_roundings_set_the_last_bit_of_what_is_inexact():
     x = np.array([1.0, 1 + 2.0**-30, 1 + 2.0**-23 - 2.0**-40, -(1 + 2.0**-30), np.inf, 1e300, 0.0])
     got = round_to_odd(x)

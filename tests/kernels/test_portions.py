@@ -101,14 +101,14 @@ def round_to(n, multiple):
     return -(-n // multiple) * multiple
 
 
-@pytest.mark.parametrize("k, n", [(5, 7), (20, 16), (1, 1), (2049, 3), (2048, 17)])
+@pytest.mark.parametrize("k, n", [(5, 7), (20, 16), (1, 1), (2049, 3), (2050, 9), (2048, 17)])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2"])
 def test_constants_lie_in_portions_of_k_by_panels_by_k(k, n, dtype):
-    """2049 rows are three portions of 683; beyond the last column are zeros."""
+    """2049 rows are three portions of 683, 2050 two of 684 and one of 682; beyond the last column are zeros."""
     tile = GemmTile(4, 2, 4)
     b = (np.arange(k * n) % 2039 + 1).reshape(k, n).astype(dtype)
     packed, padded = to_panels(b, tile), round_to(n, 8)
-    depth = {2049: 683, 2048: 1024}.get(k, k)
+    depth = {2049: 683, 2050: 684, 2048: 1024}.get(k, k)
     wide = np.pad(b, ((0, 0), (0, padded - n)))
     want = [wide[i : i + depth].reshape(-1, padded // 8, 8).swapaxes(0, 1).ravel() for i in range(0, k, depth)]
     np.testing.assert_array_equal(packed, np.concatenate(want))
