@@ -106,8 +106,9 @@ def batch_attention(op: Attention, xs: list[Node], flags: list[bool], size: int)
     """Join examples and batch elements, unless a mask broadcasts over the latter."""
     if op.has_mask:
         return None
-    merged = [reshape(x, (size * x.shape[1], *x.shape[2:])) for x in all_batched(xs, flags, size)]
-    return reshape(apply(op, *merged), (size, -1, *merged[0].shape[1:3], merged[2].shape[3]))
+    batched = all_batched(xs, flags, size)
+    merged = [reshape(x, (size * x.shape[1], *x.shape[2:])) for x in batched]
+    return reshape(apply(op, *merged), (*batched[0].shape[:4], merged[2].shape[3]))
 
 
 def batch_take(op: Take, xs: list[Node], flags: list[bool], size: int) -> Node:

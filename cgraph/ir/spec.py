@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -109,10 +110,11 @@ def not_supported(dtype: np.dtype) -> DTypeError:
 
 def whole(n: Any) -> int:
     """Return an integer, also of a float without fraction. TypeError or ValueError for anything else."""
-    size = int(n)
-    if isinstance(n, float | np.floating) and size != n:
+    if not isinstance(n, float | np.floating):
+        return index(n)
+    if not float(n).is_integer():
         raise ValueError("a length is an integer")
-    return size
+    return int(n)
 
 
 def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:

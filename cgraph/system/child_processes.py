@@ -3,7 +3,7 @@
 A file that a user downloaded often lies in the current folder, next to files named ``json.py`` or ``numpy.py`` that
 came with it. So a child imports nothing from the current folder or from the folder of a script (``python -P``) and
 ignores ``PYTHONPATH`` and all other variables of Python (``-E``). It inherits no descriptors, and its input is empty.
-Where the package itself is not installed, the folder that holds it is searched last.
+The package is the one of this process, also where none or another one is installed.
 """
 
 import signal
@@ -14,11 +14,19 @@ from pathlib import Path
 from typing import IO
 
 WINDOWS_ERROR = 0xC0000000  # exit statuses from here on are exceptions of Windows: NTSTATUS
-ROOT = Path(__file__).resolve().parents[1]
-PROGRAM = (
-    "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
-    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-)
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """
+import runpy, sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+
+folder, module = sys.argv.pop(1), sys.argv.pop(1)
+spec = PathFinder.find_spec(module.partition(".")[0], [folder])
+package = sys.modules[spec.name] = module_from_spec(spec)
+spec.loader.exec_module(package)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""Loads the package from the folder that holds it, and runs a module of it."""
 
 
 def run_program(command: Sequence[str]) -> tuple[int, str]:

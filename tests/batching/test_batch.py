@@ -130,6 +130,14 @@ def test_no_examples_give_empty_results():
     assert [x.shape for x in evaluate(got)] == [(0,), (0, 3)]
 
 
+@pytest.mark.parametrize("shapes", [(0, 2, 3), (2, 0, 3), (2, 2, 0)], ids=["examples", "queries", "width of values"])
+def test_attention_of_nothing_is_empty(shapes):
+    size, queries, width = shapes
+    q, k, v = (cg.Var(np.zeros((size, 4, *x), "f4")) for x in ((queries, 5), (3, 5), (3, width)))
+    result = cg.vmap(cg.scaled_dot_product_attention)(q, k, v)
+    assert np.shape(result.eval() if isinstance(result, cg.Node) else result) == (size, 4, queries, width)
+
+
 @pytest.mark.parametrize("inner", [W, Y, cg.exp(W), cg.exp(Y)], ids=["shared", "row", "of shared", "of row"])
 @pytest.mark.parametrize("is_batched", [False, True])
 def test_a_value_that_is_given_stands_for_its_node_whatever_the_node_depends_on(inner, is_batched):

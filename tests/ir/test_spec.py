@@ -1,5 +1,7 @@
 """Shapes and dtypes: bounds from both sides, sizes without elements, and what messages name."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -85,7 +87,14 @@ def test_shapes_in_every_form(shape, expected):
     assert lengths == expected and all(type(n) is int for n in lengths)
 
 
-@pytest.mark.parametrize("shape", [2.5, 1e6 + 0.5, (3, 4.5), "ab", None, (3, None), float("inf"), np.float32(0.5)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *(2.5, 1e6 + 0.5, (3, 4.5), "ab", None, (3, None), float("inf"), np.float32(0.5)),
+        *("3", b"3", (2, "3"), Fraction(5, 2), np.array(2.5), (2, np.array(2.5))),
+    ],
+    ids=repr,
+)
 def test_what_is_refused_as_a_shape(shape):
     with pytest.raises(ShapeError, match="is not a shape; pass integers"):
         shape_of(shape)

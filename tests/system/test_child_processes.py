@@ -1,11 +1,13 @@
 """Child processes start in one place, and none imports a file of the current folder."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +89,21 @@ def test_a_child_imports_nothing_from_the_current_folder_or_the_environment(name
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert "FormatError x.h5: no readable Keras file" in run.stdout, run.stderr
     assert not mark.exists()
+
+
+def test_a_child_runs_the_package_of_its_parent(tmp_path, monkeypatch):
+    """Another one may be installed, or none. Other modules beside the package are not found."""
+    package = tmp_path / "cgraph"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "place.py").write_text("import json, sys\nprint(json.dumps([__file__, *sys.argv[1:]]))")
+    (tmp_path / "json.py").write_text("raise SystemExit('a file beside the package ran')")
+    assert Path(child_processes.__file__).parents[2] == child_processes.ROOT
+    monkeypatch.setattr(child_processes, "ROOT", tmp_path)
+    with tempfile.TemporaryFile() as output:
+        assert run_module("cgraph.place", ["a", "b"], output, output, PATIENCE) == 0
+        output.seek(0)
+        assert json.load(output) == [str(package / "place.py"), "a", "b"]
 
 
 def test_a_child_has_no_input_and_its_output_and_status_come_back():
