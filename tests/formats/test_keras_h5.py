@@ -258,6 +258,18 @@ def test_files_that_lead_elsewhere_or_declare_too_much_are_refused(tmp_path, fil
         read_keras(weights_file(tmp_path, fill))
 
 
+@pytest.mark.parametrize("target", ["/model_weights/dense/dense/bias:0", "/model_weights/dense", "/elsewhere"])
+def test_a_soft_link_is_refused_wherever_it_leads(target, tmp_path):
+    """To an array or a group of the same file, or to nothing."""
+
+    def fill(group):
+        group.create_dataset("bias:0", data=np.zeros(4, np.float32))
+        group["kernel:0"] = h5py.SoftLink(target)
+
+    with pytest.raises(FormatError, match="'kernel:0' is a SoftLink"):
+        read_keras(weights_file(tmp_path, fill))
+
+
 def test_a_link_in_place_of_the_weights_is_refused(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:

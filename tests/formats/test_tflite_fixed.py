@@ -101,14 +101,29 @@ def test_another_activation_is_refused():
         bounds_of(context(form(), 4))
 
 
-def test_a_function_is_a_table_of_bytes():
-    class Operand(SimpleNamespace):
-        def __getitem__(self, i):
-            return self.x
+class Operand(SimpleNamespace):
+    """Stands for an operator with one operand."""
 
+    def __getitem__(self, i):
+        return self.x
+
+
+def test_a_function_is_a_table_of_bytes():
     numbers = np.arange(256).astype("u1").reshape(2, 2, 8, 8)
     x = TfliteValue(Const(numbers), first=True, quantised=form(0.5, 128))
     got = of_floats(Operand(x=x, result=form(0.25, 10)), lambda v: v * v / 4)
     want = np.clip(nearest((0.5 * (numbers.astype(float) - 128)) ** 2 / 4 / 0.25) + 10, 0, 255)
     assert got.first
     np.testing.assert_array_equal(value(got.node), want)
+
+
+@pytest.mark.parametrize(("scale", "to"), [(0.45, 0.3), (0.9, 0.6), (0.7, 0.2)])
+def test_a_functions_results_are_multiplied_by_the_rounded_reciprocal_of_the_scale(scale, to):
+    """Many of these results lie halfway between two bytes, so the order of roundings decides them."""
+    x = TfliteValue(Const(np.arange(256).astype("u1")), quantised=form(scale, 128))
+    got = value(of_floats(Operand(x=x, result=form(to, 128)), lambda v: v).node)
+    numbers = np.float32(scale) * np.arange(-128, 128).astype("f4")
+    products, quotients = numbers * (np.float32(1) / np.float32(to)), numbers / np.float32(to)
+    want, other = (np.clip(nearest(z) + 128, 0, 255) for z in (products, quotients))
+    assert (want != other).any()
+    np.testing.assert_array_equal(got, want)

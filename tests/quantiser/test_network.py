@@ -175,3 +175,18 @@ def test_a_constant_becomes_bytes_where_it_is_joined_with_others_and_stays_float
     (joined,) = [x for x in found.bytes if x.op.name == "concat"]
     constants = [x for x in found.bytes if not x.operands and x is not X]
     assert constants == [joined.operands[0]] and found.bytes[constants[0]] is joined
+
+
+@pytest.mark.parametrize("first", ["concat", "product"])
+def test_a_constant_that_is_joined_becomes_bytes_whichever_op_reads_it_first(first):
+    net = Net()
+    part = cg.Const(net.normal(1, 8, 8, 8), name="part")
+    if first == "concat":
+        y = cg.tanh(net.conv(cg.concat([part, cg.tanh(net.conv(X, 8))], 1), 8)) * part
+    else:
+        y = cg.concat([part, cg.tanh(net.conv(X, 8) * part)], 1)
+    found = network_of(prepare((net.conv(y, 4),), (X,)))
+    (constant,) = [x for x in found.order if x.name == "part"]
+    readers = [x.op.name for x in found.order if any(y is constant for y in x.operands)]
+    assert len(readers) == 2 and readers[0] == ("concat" if first == "concat" else "multiply")
+    assert found.bytes[constant] is constant

@@ -71,3 +71,14 @@ def test_every_value_with_a_scale_of_its_own_has_a_range_within_its_limits(metho
         assert extremes[node][0] <= low <= high <= extremes[node][1]
     if method == "minmax":
         assert ranges == extremes
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_rare_number_on_one_side_cuts_no_range_on_the_other(sign):
+    """A histogram for entropy reaches as far on both sides; the numbers of one side end long before."""
+    x = cg.Var((1, 20, 32, 32), name="image")
+    image = np.clip(np.random.default_rng(0).standard_normal(x.shape), -2, 2).astype("f4")
+    image[0, 0, 0, 0] = 100
+    network = network_of(prepare((Net().conv(x, 4),), (x,)))
+    near, far = sorted(ranges_of(network, [x], [(sign * image,)], "entropy", silent)[x], key=abs)
+    assert near == -2 * sign and 2 < sign * far < 10

@@ -139,3 +139,8 @@ def test_scales_and_units_of_weights_are_normal_numbers_and_biases_finite(size, 
 @pytest.mark.parametrize(("ends", "want"), [(4, (1.0, 4.0)), (6, (0.0, 5.0))])
 def test_a_percentile_leaves_five_of_a_million_out_on_each_side_unless_told_otherwise(ends, want):
     assert percentile(np.array([ends, 2, 10**6 - 4 - 2 * ends, 2, ends]), 0.0, 5.0) == want
+
+
+def test_entropy_keeps_the_whole_range_of_equal_counts():
+    """Every smaller range moves numbers to its ends."""
+    assert entropy(np.full(BINS, 10), -3.0, 3.0) == (-3, 3)
