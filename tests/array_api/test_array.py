@@ -102,8 +102,10 @@ def test_dlpack_goes_both_ways_and_never_gives_away_what_may_not_be_written():
     np.testing.assert_array_equal(np.from_dlpack(turned), [5, 4, 3, 2, 1, 0])
     with pytest.raises(BufferError):
         turned.__dlpack__(copy=False)
+    np.testing.assert_array_equal(np.from_dlpack(turned, copy=True), [5, 4, 3, 2, 1, 0])
     fixed = np.arange(3.0)
     fixed.flags.writeable = False
+    np.testing.assert_array_equal(np.from_dlpack(xp.asarray(fixed, copy=False), copy=True), [0, 1, 2])
     shown = np.from_dlpack(xp.asarray(fixed, copy=False))
     shown[0] = 9
     assert fixed[0] == 0

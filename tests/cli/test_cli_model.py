@@ -220,6 +220,29 @@ def test_a_keras_file_runs_with_the_sizes_of_its_inputs(tmp_path, monkeypatch, c
         assert words in capsys.readouterr().err
 
 
+def test_every_unknown_size_of_a_keras_file_is_asked_for(tmp_path, monkeypatch):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"class_name": "InputLayer", "name": "x", "config": {"batch_input_shape": [None, None, None, 2]}},
+        {"class_name": "InputLayer", "name": "y", "config": {"batch_input_shape": [None, 3, None, 2]}},
+        *(
+            {"class_name": "GlobalMaxPooling2D", "name": f"most {x}", "config": {}, "inbound_nodes": [[[x, 0, 0, {}]]]}
+            for x in "xy"
+        ),
+    ]
+    ends = {"input_layers": [[x, 0, 0] for x in "xy"], "output_layers": [[f"most {x}", 0, 0] for x in "xy"]}
+    with h5py.File("net.h5", "w") as file:
+        file.attrs["model_config"] = json.dumps({"class_name": "Functional", "config": {"layers": rows, **ends}})
+        file.create_group("model_weights")
+    for shapes, words in (
+        ({}, "--shape x.1=1 --shape x.2=1 --shape y.2=1"), ({"x.1": 4, "y": (1, 2, 3, 5)}, "--shape x.2=1"),
+    ):  # fmt: skip
+        with pytest.raises(FormatError) as raised:
+            read_keras(Path("net.h5"), ModelOptions(shapes=shapes))
+        assert str(raised.value) == f"net.h5: sizes of inputs are unknown; give {words}"
+
+
 def test_a_function_that_is_compiled_anew_keeps_its_updates():
     x, state = cg.Var((2,), name="x"), cg.Var((2,), name="state").assign(np.zeros(2, "f4"))
     function = cg.compile(x + state, x, updates={state: state + x})

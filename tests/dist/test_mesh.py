@@ -150,6 +150,24 @@ def test_members_have_the_time_of_a_step_to_come(monkeypatch):
             Mesh(door, 1, 0, [door.address, other.address], [1], limits)
 
 
+def test_members_that_come_one_after_another_share_the_time_of_a_step(monkeypatch):
+    """The clock goes on by a silence for each wait; the first comes late, the second never."""
+    clock, limits = [0.0], Limits(silence=0.05, answer=PATIENCE, step=0.5)
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, closing(Door("127.0.0.1", SECRETS, HASTY)) as other:
+
+        def take(round, sender, until):
+            clock[0] = until
+            return other_end if sender == 1 and until > 0.4 else None
+
+        one_end, other_end = socket.socketpair()
+        monkeypatch.setattr(mesh, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        monkeypatch.setattr(Link, "__init__", lambda link, *args: vars(link).update(number=args[0], socket=args[1]))
+        monkeypatch.setattr(door, "take", take)
+        with one_end, pytest.raises(LostError, match=r"members \[2\] sent nothing for 0.5 s"):
+            Mesh(door, 1, 0, [door.address, other.address, other.address], [1, 2], limits)
+        assert 0.5 < clock[0] < 0.6
+
+
 def test_a_round_can_be_given_up_from_another_thread():
     with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
         other = connect(door.address, SECRETS, 1, MEMBER, 1, 1)

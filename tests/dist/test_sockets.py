@@ -229,6 +229,19 @@ def test_connections_of_earlier_rounds_are_closed_and_later_ones_stay():
             assert door.take(1, 1, time.monotonic()) is None
 
 
+@pytest.mark.parametrize("said", [b"", b"half of a greeting"])
+def test_a_stranger_that_hangs_up_before_the_end_of_its_greeting_is_dropped(said):
+    with socket.create_server(("127.0.0.1", 0)) as server, Strangers(SECRETS, PATIENCE) as strangers:
+        with socket.create_connection(server.getsockname()) as stranger:
+            strangers.accept(server)
+            stranger.sendall(said)
+        (link,) = strangers.came
+        end = time.monotonic() + PATIENCE
+        while link in strangers.came and time.monotonic() < end:
+            assert [strangers.greeting_of(x) for x in strangers.ready(1)] in ([], [None])
+        assert link.fileno() == -1 and not strangers.came and not strangers.until
+
+
 def test_a_connection_that_fails_in_its_greeting_is_closed(monkeypatch):
     opened = []
 

@@ -4,6 +4,7 @@ import collections
 import copy
 import functools
 import gc
+import operator
 import pickle
 import threading
 from dataclasses import dataclass
@@ -502,6 +503,13 @@ def test_arguments_of_a_function_without_known_parameters_are_named_by_their_pos
     assert [x.name for x in cg.jit(f).compiled(X, {"a": X}).inputs] == ["arguments[0]", "arguments[1].a"]
     with pytest.raises(ArgumentError, match=r"^arguments\[1\]\.a is <object"):
         cg.jit(f)(X, {"a": object()})
+
+
+def test_a_callable_of_which_python_finds_no_signature_is_compiled():
+    second = operator.itemgetter(1)
+    assert parameters_of(max) == parameters_of(second) == {}
+    np.testing.assert_array_equal(cg.jit(second)((X, X + 1)), X + 1)
+    assert [x.name for x in cg.jit(second).compiled((X, X + 1)).inputs] == ["arguments[0][0]", "arguments[0][1]"]
 
 
 @pytest.mark.parametrize("numbers", ["x", 1.5, (0, "y"), [None]])

@@ -25,6 +25,14 @@ def test_cov_with_every_kind_of_weight(how, weights, rowvar):
     compare(f"np.cov(x, y, rowvar={rowvar}{how}{weights})", x=x, y=x[::-1].copy() * 2, **given)
 
 
+@pytest.mark.parametrize("weights", [
+    "fweights=[1, 0, 3]", "aweights=np.array([0.0, 0.5, 2.0])", "aweights=(0, 0, 1)",
+    "fweights=[2, 0, 1], aweights=[0.0, 0.5, 2.0]", "fweights=[1, -1, 3]",
+])  # fmt: skip
+def test_constant_weights_are_0_or_more(weights):
+    compare(f"np.cov(x, {weights})", x=drawn((2, 3)))
+
+
 @pytest.mark.parametrize("bins", ["5", "1", "[0, 1, 1, 3]", "np.array([-1.0, 0.5, 2.0])"])
 @pytest.mark.parametrize("span", ["", ", range=(0.5, 2)", ", range=(-4, 9)"])
 @pytest.mark.parametrize("more", ["", ", density=True", ", weights=w", ", weights=w, density=True"])

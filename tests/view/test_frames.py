@@ -107,6 +107,17 @@ def test_a_page_has_the_picture_of_each_region(function):
     assert cg.page_html(function).count("data:image/svg+xml;base64,") == len(regions_of(function))
 
 
+def test_a_page_names_the_step_of_each_region():
+    """A step that is no region comes first."""
+    pixels, filters = cg.Var((40 * 36,), name="pixels"), np.ones((16, 1, 3, 3), "float32")
+    image = cg.reshape(cg.sort(pixels), (1, 1, 40, 36))
+    y = cg.relu(cg.conv2d(cg.relu(cg.conv2d(image, filters, pad=1)), np.ones((16, 16, 3, 3), "float32"), pad=1))
+    function = cg.compile(cg.mean(y, (2, 3)), [pixels], bands=1)
+    steps = [t for t, _ in regions_of(function)]
+    assert steps and steps[0] > 0
+    assert [int(t) for t in re.findall(r"<summary>step (\d+),", cg.page_html(function))] == steps
+
+
 def test_a_picture_names_its_region_and_refuses_others(function):
     _, node = regions_of(function)[0]
     assert f"{node.name} at {node.where}" in cg.frame_svg(function)
