@@ -98,7 +98,7 @@ def _bound(bound: Any, x: Array) -> Any:
     if isinstance(bound, Array):
         return bound
     limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
-    bound = bound if limits is None else type(bound)(builtin_max(limits.min, builtin_min(limits.max, bound)))
+    bound = bound if limits is None else builtin_max(limits.min, builtin_min(limits.max, bound))
     return Array(None, np.asarray(bound, x.dtype))
 
 
