@@ -114,6 +114,21 @@ def test_a_new_order_resets_the_words(path, until):
     assert reader.words[[FREED, FAILED]].tolist() == [0, 0]
 
 
+def test_a_thread_that_could_not_be_started_is_started_for_the_next_order(path, until, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    reader = reader_of(path)
+    rows = orders_of(reader, PAGE)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            reader.begin(rows)
+    reader.begin(rows)
+    until(lambda: reader.words[READ] == 1)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[PAGE : 2 * PAGE])
+
+
 @pytest.mark.parametrize("broken", [0, 1])
 def test_a_damaged_piece_is_not_released(path, until, broken):
     sums = {i * PAGE: Checksum(PAGE, digest_of(memoryview(CONTENT[i * PAGE : (i + 1) * PAGE]))) for i in range(2)}

@@ -63,6 +63,9 @@ OVERWRITES = {
     "not another number of bytes": (ONE.astype("float64"), set()),
     "as many bytes of another dtype": (ONE.astype("int32"), {0}),
     "not what a product reads": (ONE @ TWO, set()),
+    "what is normalised, not its scale": (cg.layer_norm(ONE, TWO, TWO), {0}),
+    "not what is also the scale": (cg.layer_norm(ONE, ONE, TWO), set()),
+    "nor what is also the shift": (cg.layer_norm(ONE, TWO, ONE), set()),
 }
 
 

@@ -122,3 +122,14 @@ def test_a_join_that_its_own_region_reads_on(slices):
     value = drawn_value(x, 0)
     for got, want in zip(evaluate(cut_patches(outputs, (x,), 0.0, slices), {x: value}), evaluate(outputs, {x: value})):
         assert_close(got, want)
+
+
+@pytest.mark.parametrize("slices", [(1, 2), (3, 1), (4, 4)])
+def test_what_a_step_reads_behind_a_reshape_is_not_what_lies_before_it(slices):
+    x = cg.Var((1, 2, 9, 9), name="image")
+    filters = np.random.default_rng(1).standard_normal((2, 2, 3, 3)).astype("float32")
+    h = cg.relu(cg.reshape(cg.conv2d(x, filters, 1, 1), (2, 1, 9, 9)))
+    y = cg.conv2d(cg.reshape(h, (1, 2, 9, 9)), filters, 1, 1)
+    assert critical_regions(image_steps((y,), (x,)), 0.0) == [(1, 2)]
+    value = drawn_value(x, 0)
+    assert_close(*evaluate(cut_patches((y,), (x,), 0.0, slices), {x: value}), *evaluate((y,), {x: value}))

@@ -70,6 +70,14 @@ def test_it_prints_why_a_processor_rounds_nothing_once():
     assert str(MixedPrecision(())) == "0 of 0 layers in bf16, 0.0% of their multiply-adds"
 
 
+def test_an_error_of_zero_is_printed_and_one_that_was_not_measured_is_not():
+    layers = LayerPrecision("exact", "bf16", 100, "", 0.0), LayerPrecision("other", "bf16", 300)
+    assert MixedPrecision(layers).table()[1:] == [
+        "bf16                 100            0  exact",
+        "bf16                 300               other",
+    ]
+
+
 def test_facts_are_plain():
     facts = MixedPrecision(LAYERS, 0.01, (("scores", 0.0041),)).facts()
     assert facts["layers"][1] == ["conv2", "bf16", 300, "", 0.003]

@@ -11,7 +11,7 @@ from cgraph import BudgetError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
-from cgraph.memory.layout import NodeFacts, layout_of
+from cgraph.memory.layout import NodeFacts, layout_of, owner_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.rebuild import run_again
 from cgraph.rematerialise.segments import Forward, in_segments
@@ -227,6 +227,21 @@ def test_outputs_impure_steps_and_readers_of_a_var_that_is_written_up_to_the_tur
         forward.turn = turn
         assert forward.pinned == {t for t in pinned if t <= turn}
     assert readers - once and len(once | readers) < len(steps)
+
+
+@pytest.mark.parametrize("read", [lambda w: w, lambda w: w[1], lambda w: w.T[:, :1].T])
+def test_steps_that_read_a_var_or_a_view_of_it_run_again_before_it_is_written(read):
+    x, w, last = (cg.Var((WIDTH, WIDTH), name=name) for name in ("x", "w", "last"))
+    h: cg.Node = x
+    for _ in range(6):
+        h = cg.tanh(h + read(w))
+    loss = cg.sum(h * h)
+    layout = planned(loss, updates={w: w * cg.tanh(h), last: cg.gradient(loss, x)}).layout
+    order, steps = in_segments(layout, 3), list(enumerate(layout.steps))
+    (written,) = (t for t, node in steps if node.op.writes)
+    readers = {t for t, node in steps if t != written and any(owner_of(layout.views[y]) is w for y in node.operands)}
+    runs = [i for i, t in enumerate(order) if t in readers]
+    assert len(runs) > len(readers) and max(runs) < order.index(written)
 
 
 def test_cuts_lie_where_fewest_bytes_must_be_kept():
