@@ -49,8 +49,8 @@ def write(path: Path, case: Case, shape: Sequence[int], order: str) -> None:
     from onnx import TensorProto, helper, numpy_helper, save
 
     kind, operands, options = case
-    axes = list(range(len(shape)))
-    axes[-1], axes[-2 if len(axes) == 2 else 1] = axes[-2 if len(axes) == 2 else 1], axes[-1]
+    axes, other = list(range(len(shape))), 1 if len(shape) > 2 else 0
+    axes[-1], axes[other] = other, len(shape) - 1
     given = [shape[axis] for axis in axes] if order == "first" else shape
     names = ["x" if order != "first" else "turned", *(f"w{i}" for i in range(len(operands)))]
     end = "y" if order != "last" else "result"

@@ -151,7 +151,7 @@ WAYS = [
 @pytest.mark.parametrize("kind", ["bool", "float64"])
 @pytest.mark.parametrize("lead", LEADS)
 def test_every_option_under_any_leading_axes_is_the_formula(lead, kind, engine):
-    """Masks of each, of all rows or of all keys, with leading axes of their own; positions of each batch."""
+    """Masks of each, of all rows or of all keys, with other leading axes; positions of each batch."""
     (of_q, of_k), rng = LEADS[lead], np.random.default_rng(0)
     shapes = (*of_q, 3, 2), (*of_k, 5, 2), (*of_k, 5, 6)
     values = [rng.standard_normal(shape) for shape in shapes]

@@ -50,7 +50,7 @@ def test_patches_may_be_higher_than_wide(window, add):
 
 @pytest.mark.parametrize("shape", [(2, 5, 1, 1), (1, 5, 1, 1), (5, 1, 1), (1, 1, 1), (), (2, 3), (5, 2, 3)], ids=str)
 def test_any_addend_keeps_the_values(shape):
-    """To each image a number of its own is no bias."""
+    """A different number for each image is not a bias."""
     conv = cg.conv2d(images(2), filters(), stride=SIDE)
     for y in (conv + cg.Var(shape, name="b"), cg.Var(shape, name="b") + conv):
         assert_same_values(fold_patches, tokens(y))

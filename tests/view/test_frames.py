@@ -108,7 +108,7 @@ def test_a_page_has_the_picture_of_each_region(function):
 
 
 def test_a_page_names_the_step_of_each_region():
-    """A step that is no region comes first."""
+    """A step without a region comes first."""
     pixels, filters = cg.Var((40 * 36,), name="pixels"), np.ones((16, 1, 3, 3), "float32")
     image = cg.reshape(cg.sort(pixels), (1, 1, 40, 36))
     y = cg.relu(cg.conv2d(cg.relu(cg.conv2d(image, filters, pad=1)), np.ones((16, 16, 3, 3), "float32"), pad=1))

@@ -103,7 +103,8 @@ def triangle(k: Builder, itemsize: int, upper: bool):
     lanes, zero = k.target.lanes_of(dtype), k.const(0, dtype)
 
     def adjacent(run: RowSpan, edge: Val) -> None:
-        (first, zeros), (start, count) = ((0, edge), (edge, run.count - edge))[:: 1 if upper else -1]
+        rest = run.count - edge
+        first, zeros, start, count = (0, edge, edge, rest) if upper else (edge, rest, 0, edge)
         blank, out, x = run.items(0, dtype) + first, run.items(0, dtype) + start, run.items(1, dtype) + start
         k.tail_loop(zeros, lanes, lambda i, n: blank.store(k.splat(zero, n) if n else zero, i, align=1))
         k.tail_loop(count, lanes, lambda i, n: out.store(x.load(i, n, align=1), i, align=1))

@@ -23,8 +23,8 @@ def scan_calls(target: Target, out: View, x: View, axis: int, how: str = "add") 
     blocks = in_blocks(target, gpu_scan.scan_calls, places, items, (out.strides[axis], x.strides[axis]), n, how)
     if blocks is not None:
         return blocks
-    first, ordered = in_order(target, out, x)
-    if first and axis != len(out.shape) - 1:
+    first, ordered = in_order(target, out, x) if axis != len(out.shape) - 1 else ([], x)
+    if first:
         return first + scan_calls(target, out, ordered, axis, how)
     beside = places.strides[-1] == items.strides[-1] == out.itemsize
     call = run_call(

@@ -67,8 +67,8 @@ def test_memory_that_grows_keeps_bytes_owners_and_accesses():
         with pytest.raises(Fault, match="a race"):
             memory.touch(at, 4, other, write)
     memory.touch(word + 4, 4, other, write=False)
-    for who in (one, other, one):
-        memory.touch(np.array([free_for_all - DEVICE]), 4, who, write=True)
+    for thread in (one, other, one):
+        memory.touch(np.array([free_for_all - DEVICE]), 4, thread, write=True)
     for at in (first - 1, first + 8, free_for_all + 8, large - 1, large + (1 << 20)):
         with pytest.raises(Fault, match="a copy of 1 bytes outside every allocation"):
             memory.bytes_at(at, 1)

@@ -9,7 +9,7 @@ from tests.support.tflite_models import Network, results_of
 
 
 def plus_zero(net, x, shape):
-    """A sum with an input of zeros, since a result of constants alone is no output of an operator."""
+    """A sum with an input of zeros, since an operator cannot have a result of constants alone."""
     return results_of(net, [net.op("ADD", [x, net.input(shape)])], np.zeros(shape, "f4"))[0]
 
 
