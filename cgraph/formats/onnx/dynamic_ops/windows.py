@@ -61,7 +61,7 @@ def conv_length(c: Context, i: int, n: Any) -> Any:
             raise refusal(c, i, f"auto_pad {mode} with stride {stride}")
         return n
     if c.attribute("ceil_mode", 0):
-        raise refusal(c, i, "ceil_mode")
+        raise refusal(c, i, "ceil_mode", instead="")
     pads = c.attribute("pads") if mode == "NOTSET" else None
     before, after = pads[i :: len(windows)] if pads else (0, 0)
     return (n + (before + after - reach)) // stride + 1
@@ -84,9 +84,9 @@ def window_sizes(c: Context) -> tuple[int, ...]:
     return tuple(c.attribute("kernel_shape") or c[1].shape[FIRST:])
 
 
-def refusal(c: Context, i: int, what: str) -> FormatError:
+def refusal(c: Context, i: int, what: str, instead: str = "pads, or ") -> FormatError:
     x: Any = c.array(0)
     return FormatError(
         f"{what} is not supported along axis {FIRST + i} of {x.text}, whose length is known only at run time. Give "
-        f"pads, or shapes= that fix it"
+        f"{instead}shapes= that fix it"
     )
