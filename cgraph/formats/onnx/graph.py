@@ -4,6 +4,7 @@ from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,8 @@ class OnnxGraphBuilder:
         self.charge(names, scope, nodes=sum(max(count - USUAL, 1) for count in ends))
         inside = [names_inside(proto, self.evaluator.allowance) for proto in protos]
         read = outputs.union(*(proto.input for proto in protos), *inside)
-        for number, (proto, names_read) in enumerate(zip(protos, inside)):
+        for number in order_of(protos, inside):
+            proto, names_read = protos[number], inside[number]
             name = proto.name or next(filter(None, proto.output), "")
             try:
                 with origin_at(self.file, number, name) if self.depth == 1 else nullcontext():
@@ -251,8 +253,31 @@ class OnnxGraphBuilder:
 
 def lookup(scope: Mapping[str, Value], name: str, what: str) -> Value:
     if name not in scope:
-        raise FormatError(f"{what} {name!r:.{SHOWN}} is read before it is defined: sort the nodes")
+        raise FormatError(
+            f"{what} {name!r:.{SHOWN}} has no value: it is no input, constant or result, or nodes wait for each other. "
+            "Export the model again"
+        )
     return scope[name]
+
+
+def order_of(protos: Sequence[Any], inside: Sequence[set[str]]) -> Sequence[int]:
+    """Return the numbers of nodes, each after those whose results it reads; in the file's order if that is one, or if
+    there is none.
+
+    Parameters
+        inside: for each node, the names that its sub-graphs read
+    """
+    makers: dict[str, int] = {}
+    for i, proto in enumerate(protos):
+        for name in filter(None, proto.output):
+            makers.setdefault(name, i)
+    needs = [{makers.get(name, i) for name in (*proto.input, *inside[i])} - {i} for i, proto in enumerate(protos)]
+    if all(j < i for i, earlier in enumerate(needs) for j in earlier):
+        return range(len(protos))
+    try:
+        return [*TopologicalSorter(dict(enumerate(needs))).static_order()]
+    except CycleError:
+        return range(len(protos))
 
 
 def operator_key(proto: Any) -> str:

@@ -226,7 +226,12 @@ def stored_names(graph: Any) -> set[str]:
 
 def open_axes(proto: Any) -> list[str]:
     """Return the names of an input's axes without a size; empty for unnamed ones."""
-    return [d.dim_param for d in proto.type.tensor_type.shape.dim if d.WhichOneof("value") != "dim_value"]
+    return [d.dim_param for d in proto.type.tensor_type.shape.dim if declared_size(d) is None]
+
+
+def declared_size(dim: Any) -> int | None:
+    """Return the size that a file gives an axis; None for a name, and for -1, which some exporters write for none."""
+    return int(dim.dim_value) if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else None
 
 
 def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,7 +242,7 @@ def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
     if not tensor.HasField("shape"):
         return {proto.name: (1, 3)}
     if "" in axes:
-        return {proto.name: tuple(max(d.dim_value, 1) for d in tensor.shape.dim)}
+        return {proto.name: tuple(declared_size(d) or 1 for d in tensor.shape.dim)}
     return {name: 1 for name in axes if name not in shapes}
 
 
@@ -286,7 +291,7 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
     if proto.name in shapes:
         sizes = np.atleast_1d(shapes[proto.name]).tolist()
     else:
-        sizes = [size_of(d, i, proto.name, shapes) for i, d in enumerate(declared)]
+        sizes = [shapes[d.dim_param] if n is None else n for d, n in zip(declared, map(declared_size, declared))]
     check_declared(sizes, declared, proto)
     return Var(sizes, dtype, proto.name)
 
@@ -302,16 +307,8 @@ def check_declared(sizes: list[int], declared: Any, proto: Any) -> None:
     """Raise FormatError if a shape differs from the one that the file declares."""
     if not proto.type.tensor_type.HasField("shape"):
         return
-    fixed = [d.dim_value if d.WhichOneof("value") == "dim_value" else None for d in declared]
+    fixed = [declared_size(d) for d in declared]
     if len(fixed) != len(sizes) or any(n not in (None, m) for n, m in zip(fixed, sizes)):
         named = ", ".join("?" if n is None else str(n) for n in fixed)
         reason = f"input {proto.name!r} is declared as [{named}], not {sizes}"
         raise FormatError(reason) if fixed else UnknownError(reason, constants=[proto.name])
-
-
-def size_of(dim: Any, axis: int, name: str, shapes: Mapping[str, Any]) -> int:
-    """Return the size of one axis of an input."""
-    size = int(dim.dim_value if dim.WhichOneof("value") == "dim_value" else shapes[dim.dim_param])
-    if size < 0:
-        raise FormatError(f"axis {axis} of input {name!r} has {size} elements")
-    return size

@@ -234,7 +234,7 @@ def stack_values(values: Sequence[Value], length: Length) -> Array:
 def empty(proto: Any) -> Node:
     """Return the collected result of a loop without iterations."""
     kind = proto.type.tensor_type
-    return cg.zeros((0, *(d.dim_value for d in kind.shape.dim)), dtype_of_number(kind.elem_type, proto.name))
+    return cg.zeros((0, *(max(d.dim_value, 0) for d in kind.shape.dim)), dtype_of_number(kind.elem_type, proto.name))
 
 
 @operator("ai.onnx.preview.training.Gradient")
