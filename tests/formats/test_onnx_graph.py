@@ -113,7 +113,9 @@ def test_a_function_gets_its_operands_in_order_and_attributes_or_their_defaults(
 def test_a_function_sees_no_name_of_its_caller():
     body = function([make("Add", ["a", "x"], ["r"])], ["a"], ["r"])
     raw = model_of([make("f", ["x"], ["y"], domain="d")], [X], functions=[body])
-    with pytest.raises(FormatError, match="in Add '' -> r: operand 'x' has no value: it is no input, constant or result"):
+    with pytest.raises(
+        FormatError, match="in Add '' -> r: operand 'x' has no value: it is no input, constant or result"
+    ):
         load(raw)
 
 

@@ -100,6 +100,23 @@ def test_frames_are_transformed_one_by_one(onesided, step):
         check(got, (np.fft.fft if onesided == 0 else np.fft.rfft)(frames))
 
 
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_frames_of_signals_without_an_axis_of_parts_and_of_complex_ones(onesided):
+    shape = np.arange(1, 9, dtype="f4")
+    pairs = rng.standard_normal((2, 20, 2)).astype("f4")
+    z = pairs[..., 0] + 1j * pairs[..., 1]
+    for signal, values in ((SIGNAL[..., 0], SIGNAL[..., 0]), (pairs, z)):
+        got = results_of("STFT", [signal, number(3), shape], (1,), by="nobody", onesided=onesided)[0][0]
+        want = np.fft.fft(np.stack([values[:, i : i + 8] * shape for i in range(0, 13, 3)], 1))
+        check(got, want[..., :5] if onesided else want)
+
+
+def test_one_frame_may_be_the_whole_signal_and_a_window_computed():
+    shape = np.arange(1, 21, dtype="f4")
+    got = results_of("STFT", [SIGNAL, number(7), shape], (1,), by="nobody")[0][0]
+    check(got, np.fft.rfft(SIGNAL[:, None, :, 0] * shape))
+
+
 def test_frames_that_do_not_fit_are_refused():
     x = [("x", FLOAT, (2, 20, 1))]
     with pytest.raises(FormatError, match="neither a window nor a frame length is given"):

@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx.emit import Emitted, emitter, ints, node
+from cgraph.formats.onnx.emit_fourier import spectrum, strided_windows
 from cgraph.formats.onnx.emit_quantised import gemm
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
@@ -248,7 +249,7 @@ def biased_conv(x: Node) -> Emitted | None:
 
 
 EMITTED: dict[str, Callable[[Node], Emitted]] = dict.fromkeys(("conv1d", "conv2d", "conv3d"), conv)
-PATTERNS = (leaky_relu, clip, mean, biased_conv, gemm)
+PATTERNS = (leaky_relu, clip, mean, biased_conv, gemm, strided_windows, spectrum)
 
 
 def matches(x: Node) -> Iterator[Emitted]:

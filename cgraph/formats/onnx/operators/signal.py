@@ -1,6 +1,4 @@
-"""Importers of Fourier transforms (products with constant matrices), windows and mel weights."""
-
-from typing import Any
+"""Importers of Fourier transforms, windows and mel weights."""
 
 import numpy as np
 
@@ -11,6 +9,7 @@ from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 
+POINT = 64  # bytes for each point of a transform longer than its operand
 WINDOWS = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}
 
 
@@ -27,29 +26,18 @@ def window(c: Context) -> Node:
 
 def fourier_transform(x: Node, length: int, inverse: bool, onesided: bool) -> Node:
     """Return the Fourier transform of ``[..., n, 1 or 2]`` along n: real and imaginary part, ``[..., m, 2]``."""
-    n = min(x.shape[-2], length)
-    x = x[..., :n, :]
-    m = length // 2 + 1 if onesided else length
-    angle = 2 * np.pi / length * np.outer(np.arange(n), np.arange(m) % length) * (1 if inverse else -1)
-    cosines, sines = (v.astype(x.dtype) for v in (np.cos(angle), np.sin(angle)))
-    if inverse:
-        cosines, sines = cosines / x.dtype.type(length), sines / x.dtype.type(length)
-    real = x[..., 0]
+    if x.shape[-1] == 1 and not inverse:
+        half = cg.rfft(x[..., 0], length)
+        return half if onesided else cg.concat([half, conjugates(half[..., 1 : (length + 1) // 2, :])], -2)
     if x.shape[-1] == 1:
-        return cg.stack([rotate_axis(real, cosines), rotate_axis(real, sines)], -1)
-    imaginary = x[..., 1]
-    return cg.stack(
-        [
-            rotate_axis(real, cosines) - rotate_axis(imaginary, sines),
-            rotate_axis(real, sines) + rotate_axis(imaginary, cosines),
-        ],
-        -1,
-    )
+        x = cg.concat([x, cg.zeros_like(x)], -1)
+    spectrum = (cg.ifft if inverse else cg.fft)(x, length)
+    return spectrum[..., : length // 2 + 1, :] if onesided else spectrum
 
 
-def rotate_axis(x: Node, matrix: np.ndarray) -> Node:
-    """Multiply the last axis by a matrix."""
-    return cg.matmul(x, matrix) if x.ndim > 1 else cg.reshape(cg.matmul(cg.reshape(x, (1, -1)), matrix), (-1,))
+def conjugates(x: Node) -> Node:
+    """Return the conjugates of pairs ``[..., n, 2]`` in reverse order, which are the other half of a real spectrum."""
+    return cg.flip(x, -2) * np.array([1, -1], x.dtype)
 
 
 @operator("DFT")
@@ -59,43 +47,33 @@ def dft(c: Context) -> Node:
     axis = axis + x.ndim if axis < 0 else axis
     inverse, onesided = bool(c.attribute("inverse", 0)), bool(c.attribute("onesided", 0))
     moved = cg.moveaxis(x, axis, -2)
-    if inverse and onesided:
-        length = int(c.number(1, 2 * (x.shape[axis] - 1)))
-        c.spend(64 * length * length)
-        spectrum = real_inverse(moved, length)
+    real_result = inverse and onesided
+    length = int(c.number(1, 2 * (x.shape[axis] - 1) if real_result else x.shape[axis]))
+    c.spend(POINT * max(length - x.shape[axis], 0))
+    if real_result:
+        spectrum = cg.expand_dims(cg.irfft(moved, length), -1)
     else:
-        length = int(c.number(1, x.shape[axis]))
-        c.spend(64 * min(length, x.shape[axis]) * length)
         spectrum = fourier_transform(moved, length, inverse, onesided)
     return cg.moveaxis(spectrum, -2, axis)
 
 
-def real_inverse(x: Node, length: int) -> Node:
-    """Return real values ``[..., length, 1]`` from the first half of their transform, whose other half is conjugate."""
-    half = length // 2 + 1
-    x = x[..., :half, :]
-    if x.shape[-2] < half:
-        x = cg.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, half - x.shape[-2]), (0, 0)])
-    mirrored = cg.flip(x[..., 1 : length - half + 1, :], -2) * np.array([1, -1], x.dtype)
-    return fourier_transform(cg.concat([x, mirrored], -2), length, True, False)[..., :1]
-
-
 @operator("STFT")
 def stft(c: Context) -> Node:
-    """Import STFT: the transform of windowed frames of a signal ``[n, length, 1 or 2]``: ``[n, frames, m, 2]``."""
+    """Import STFT: the transform of windowed frames of a signal ``[n, length]`` or ``[n, length, 1 or 2]``.
+
+    The result is ``[n, frames, m, 2]``.
+    """
     x, step, shape = c[0], int(c.number(1)), c.get(2)
     if shape is None and c.value(3) is None:
         raise FormatError("neither a window nor a frame length is given: give one of them")
     length = shape.shape[0] if shape is not None else int(c.number(3))
-    if length > x.shape[1] or step < 1:
+    if length < 1 or length > x.shape[1] or step < 1:
         raise FormatError(f"frames of {length} every {step} do not fit a signal of {x.shape[1]}")
-    frames = (x.shape[1] - length) // step + 1
-    c.spend(64 * length * (length + frames), work=64 * length * (length + frames))
-    index = np.arange(frames)[:, None] * step + np.arange(length)
-    windows: Any = cg.take(x, index, 1)  # [n, frames, length, 1 or 2]
+    x = x if x.ndim == 3 else cg.expand_dims(x, -1)
+    frames = cg.moveaxis(cg.sliding(x, length, 1)[:, ::step], -1, 2)  # [n, frames, length, 1 or 2]
     if shape is not None:
-        windows = windows * cg.reshape(shape, (-1, 1))
-    return fourier_transform(windows, length, False, bool(c.attribute("onesided", 1)))
+        frames = frames * cg.reshape(shape, (-1, 1))
+    return fourier_transform(frames, length, False, bool(c.attribute("onesided", 1)))
 
 
 @operator("MelWeightMatrix")
