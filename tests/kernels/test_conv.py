@@ -48,6 +48,9 @@ CASES = {
     "3x3 with stride and uneven padding": (1, 24, 11, 12, 33, Window((3, 3), (2, 2), (0, 0, 1, 1)), 1),
     "5x3, dilated": (1, 17, 14, 15, 16, Window((5, 3), (1, 2), (4, 3, 4, 3), (2, 3)), 1),
     "one row": (1, 20, 1, 50, 48, Window((1, 5), (1, 2), (0, 2, 0, 2)), 1),
+    "one column": (2, 20, 50, 1, 48, Window((5, 1), (2, 1), (2, 0, 2, 0)), 1),
+    "a window as wide as the image": (1, 20, 30, 6, 40, Window((3, 6), (1, 1), (1, 0, 1, 0)), 1),
+    "one column of groups": (1, 48, 20, 1, 96, Window((3, 1), pad=(1, 0, 1, 0)), 3),
     "groups of whole blocks": (1, 64, 6, 7, 96, SAME, 2),
     "groups of 4 to 6 channels": (1, 24, 5, 6, 36, SAME, 6),
     "groups that straddle blocks": (2, 15, 5, 6, 50, SAME, 5),
@@ -124,6 +127,52 @@ def test_conv_of_any_shape(sizes, is_plain, target):
     if min(window.result(h, w)) == 0:
         return
     check(np.random.default_rng(6), (n, c, h, w, k, window, 1), target_named(target), is_plain=is_plain, wide=1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("residual_halo", [None, (1, 0, 2, 0), (0, 1, 0, 2)])
+def test_a_column_has_the_bits_of_the_row(target, is_plain, residual_halo):
+    """Also with a residual whose pixels are further apart, which no tile of the column takes together."""
+    rng = np.random.default_rng(12)
+    case = (2, 19, 23, 1, 53, Window((4, 1), (2, 1), (1, 0, 2, 0), (2, 1)), 1)
+    shape, x, filters, bias = draw_conv(rng, case, target_named(target), is_plain=is_plain)
+    row = replace(shape, h=1, w=shape.h, window=Window((1, 4), (1, 2), (0, 1, 0, 2), (1, 2)))
+    beside = rng.standard_normal((2, shape.k, *shape.result)).astype("f4")
+    results = []
+    for layer, turn in ((shape, lambda v: v), (row, lambda v: np.ascontiguousarray(np.swapaxes(v, 2, 3)))):
+        n, images = x.shape[0], turn(x)
+        source = view_of(images) if is_plain else laned(images, layer.lanes, layer.window.halo(*images.shape[2:]))
+        out = empty_laned((n, layer.k, *layer.result), layer.lanes, (0, 1, 0, 0))
+        residual = None if residual_halo is None else laned(turn(beside), layer.lanes, residual_halo)
+        packed = pack_conv(layer, turn(filters))
+        epilogue = Epilogue(Pointer(pack_bias(layer, bias)), residual, RELU)
+        room = workspace(conv_nbytes(layer, n))
+        run_calls(conv_calls(layer, out, source, Pointer(packed), epilogue, room).calls, layer.target)
+        assert_zero_frame(out)
+        results.append(turn(plain(out)))
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_tile_of_a_column_takes_as_many_pixels_as_one_of_a_row():
+    target = target_named("host")
+    column = ConvShape(32, 100, 1, 64, target, Window((5, 1)))
+    row = replace(column, h=1, w=100, window=Window((1, 5)))
+    assert column.is_column and not row.is_column
+    assert column.vectors == row.vectors
+    for shape, one in ((column, row), (replace(column, w=4, window=Window((5, 4))), row)):
+        out, source = (
+            empty_laned((1, 64, *shape.result), shape.lanes),
+            empty_laned((1, 32, shape.h, shape.w), shape.lanes),
+        )
+        (call_,) = conv_calls(shape, out, source, Pointer(np.zeros(shape.weights_nbytes // 4, "f4"))).calls
+        assert call_.tasks == tasks_of(one)
+
+
+def tasks_of(shape):
+    out, source = empty_laned((1, shape.k, *shape.result), shape.lanes), empty_laned((1, shape.c, 1, 100), shape.lanes)
+    (call_,) = conv_calls(shape, out, source, Pointer(np.zeros(shape.weights_nbytes // 4, "f4"))).calls
+    return call_.tasks
 
 
 def test_conv_without_bias_or_residual():

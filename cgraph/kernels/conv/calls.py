@@ -101,7 +101,7 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
     rows, columns = shape.result
     if shape.is_clipped:
         return False
-    if shape.window.is_point and not has_halo and not shape.is_plain:
+    if shape.is_column or (shape.window.is_point and not has_halo and not shape.is_plain):
         columns *= rows
     return columns % shape.pixels(columns) == 0
 
@@ -160,6 +160,7 @@ def tile_calls(
         workspace: for parts of sums on a GPU, which are not cut without one
         chain: products in a row, after which a sum is added to its total; 0 for all
     """
+    conv = with_column_as_row(conv)
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
@@ -191,6 +192,23 @@ def tile_calls(
         **{name: Pointer(steps) for name, steps in picks.items()},
     )  # fmt: skip
     return KernelCalls((call,), (offsets, source.panel_offsets, *picks.values(), *(() if conv.bias else (zeros,))))
+
+
+def with_column_as_row(conv: Direct) -> Direct:
+    """Return the convolution with a result of one column as a row, whose pixels a tile takes together.
+
+    A residual whose pixels have other distances than those of the result prevents this.
+    """
+    grid, source, out, residual = conv.grid, conv.source, conv.out, conv.residual
+    if not conv.shape.is_column or grid.columns != 1 or (residual is not None and residual.row != out.row):
+        return conv
+    return replace(
+        conv,
+        grid=Grid(1, grid.rows),
+        source=replace(source, step=source.row),
+        out=replace(out, step=out.row),
+        residual=residual and replace(residual, step=residual.row),
+    )
 
 
 def other_calls(conv: Direct, workspace: View | None) -> KernelCalls | None:

@@ -70,6 +70,11 @@ class ByteShape(ConvShape):
         return self.window.kernel[1], self.window.dilation[1] * self.source_lanes
 
     @property
+    def is_column(self) -> bool:
+        """False: tiles take pixels of one row."""
+        return False
+
+    @property
     def by_rows(self) -> bool:
         """True if weights are packed for kernels of few registers, whose sums are those of one block."""
         return self.target.is_small

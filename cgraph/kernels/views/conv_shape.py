@@ -91,13 +91,18 @@ class ConvShape(LayerShape):
             return self.panel
         if self.target.has_blocks:  # its tiles are cut from all filters that read the same channels
             return self.k // self.groups
-        pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
+        pixels = self.result[0] * self.result[1] if self.window.is_point or self.is_column else self.result[1]
         few = range(1, 9) if pixels < 4 else (1, 3, 2)
         fitting = [v for v in few if self.blocks % v == 0 and tile_fits(pixels, v, self.target)]
         if self.groups > 1:
             least = min(self.blocks_read(v) for v in fitting)
             fitting = [v for v in fitting if self.blocks_read(v) == least]
         return WIDE if fitting[-1] == 1 and self.takes_mixed(pixels) else fitting[-1]
+
+    @property
+    def is_column(self) -> bool:
+        """True if the result has one column of pixels, which tiles take as a row."""
+        return self.result[1] == 1 and not self.target.has_blocks
 
     def takes_mixed(self, pixels: int) -> bool:
         """Return True if panels of three and two blocks can replace those of one block.
