@@ -8,6 +8,7 @@ from onnx import helper, numpy_helper
 
 from cgraph.errors import FormatError, InputError, PositionError
 from cgraph.formats.onnx import load
+from cgraph.ir.traverse import post_order
 from tests.support.onnx_open import agrees, info, node, numbers, open_model
 
 pytest.importorskip("onnxruntime")
@@ -100,6 +101,58 @@ def test_a_loop_ends_when_its_condition_fails(trips, maximum):
         [ROW, node("Loop", [trips, "c", "sum"], ["y", "z"], body=WHILE)], {"x": X}, LOOP | {"n": np.int64(7)}, "y z"
     )
     agrees(raw, [{"x": np.abs(x_of()) * k + 0.3} for k in (0.1, 1, 5)], maximum)
+
+
+def table_loop(trips: int) -> bytes:
+    """A loop as Paddle exports it: each round writes a column of a table, and the first gives states their shapes."""
+    nodes = [
+        node("Add", ["i", "one"], ["more"]),
+        node("Min", ["more", "width"], ["end"]),
+        node("Slice", ["table", "i", "end", "one"], ["old"]),
+        node("Gather", ["x", "i"], ["row"], axis=1),
+        node("Add", ["old", "row"], ["new"]),
+        *[node("Squeeze", [name], [f"{name}0"]) for name in ("i", "end", "one")],
+        node("Range", ["i0", "end0", "one0"], ["places"]),
+        node("Reshape", ["places", "flat"], ["column"]),
+        node("Tile", ["column", "tall"], ["index"]),
+        node("ScatterElements", ["table", "index", "new"], ["written"], axis=1),
+        node("Less", ["more", "count"], ["on"]),
+    ]
+    read = [info("turn", "i8", ()), info("go", "?", (1,)), info("i", "i8", (1,)), info("latest", "f4", None)]
+    read += [info("table", "f4", (4, 5))]
+    written = [info("on", "?", (1,)), info("more", "i8", (1,)), info("row", "f4", None), info("written", "f4", (4, 5))]
+    loop = node(
+        "Loop",
+        ["trips", "true", "zero", "nothing", "blank"],
+        ["last", "y", "z"],
+        body=helper.make_graph(nodes, "b", read, written),
+    )
+    constants = {
+        "trips": np.int64(trips), "true": np.array([True]), "zero": numbers(0), "nothing": np.float32(0),
+        "blank": np.zeros((4, 5), "f4"), "one": numbers(1), "width": numbers(5), "flat": numbers(1, -1),
+        "tall": numbers(4, 1),
+    }  # fmt: skip
+    return open_model([loop], {"x": ("f4", (4, 5)), "count": ("i8", (1,))}, constants, "last y z")
+
+
+def test_a_loop_whose_first_round_gives_states_their_shapes_is_built_twice_at_most():
+    raw = table_loop(1000)
+    agrees(raw, [{"x": x_of(4, 5), "count": numbers(n)} for n in (1, 2, 4, 5)])
+    agrees(table_loop(3), [{"x": x_of(4, 5), "count": numbers(n)} for n in (1, 2, 3, 5)])
+    sizes = [len(post_order(load(table_loop(trips)).outputs)) for trips in (20, 1000)]
+    assert sizes[0] == sizes[1]
+
+
+def test_a_loop_whose_condition_is_known_at_first_is_built_once():
+    """Decoders run from a condition that is true to one that their results decide."""
+
+    def size_with(trips: int) -> int:
+        constants = {**LOOP, "n": np.int64(trips), "true": np.array(True)}
+        raw = open_model([ROW, node("Loop", ["n", "true", "sum"], ["y", "z"], body=WHILE)], {"x": X}, constants, "y z")
+        agrees(raw, [{"x": x_of()}, {"x": np.full((4, 3), 0.5, "f4")}, {"x": np.full((4, 3), 3, "f4")}])
+        return len(post_order(load(raw).outputs))
+
+    assert size_with(9) == size_with(900)
 
 
 def test_a_loop_that_has_no_end_is_refused_and_one_that_finds_none_is_said():

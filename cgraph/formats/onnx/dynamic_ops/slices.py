@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context
+from cgraph.formats.onnx.dynamic.apart import most_apart
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
 from cgraph.formats.onnx.dynamic.value import (
     Array,
@@ -70,6 +71,8 @@ def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step
     if step > 0:
         first, last = clip_index(first, 0, n), clip_index(last, 0, n)
         count = clip_index((last - first + step - 1) // step, 0, n)
+        if isinstance(start, Size) and isinstance(end, Size) and isinstance(count, Node):
+            limit_count(c, count, most_apart(end.node, start.node), step)
     else:
         first, last = clip_index(first, -1, n - 1), clip_index(last, -1, n - 1)
         count = clip_index((first - last - step - 1) // -step, 0, n)
@@ -80,6 +83,13 @@ def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step
             part_of_axis(node_in(x), axis, slice(first, first + places * step, step)), {**counts_of(x), axis: size}
         )
     return take_along(c, x, axis, first + c.limits.steps(places) * step, size)
+
+
+def limit_count(c: Context, count: Node, apart: int | None, step: float) -> None:
+    """Bound a number of positions by the distance of their ends, if it is known: a run checks it."""
+    if apart is not None:
+        most_positions = max(ceil(apart / step), 0)
+        c.limits.limit(count, most_positions, f"{c.unequal}: there are more than {most_positions} positions")
 
 
 def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:

@@ -116,10 +116,11 @@ def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:
     """Import a loop of as many iterations as a run needs: built once, or else unrolled."""
     most = most_turns(c, turns)
     c.limits.use_for_rounds(c.written[:1])
-    if turns.number == 0 or most is None:  # from its start on
-        first = Turns(c)
-        growing = [i for i in growing_states(first.body) if has_rows(first.state[i])]
-        counted = counted_loop(c, first.body, first.trips, first.state, growing, most)
+    starts = [Turns(c)] if turns.number <= 1 or most is None else []
+    starts += [turns] if turns.number == 1 and not turns.ends else []  # the first round may change shapes of states
+    for start in starts:
+        growing = [i for i in growing_states(start.body) if start.number == 0 and has_rows(start.state[i])]
+        counted = counted_loop(c, start, growing, most)
         if counted is not None:
             return counted
     if most is not None:

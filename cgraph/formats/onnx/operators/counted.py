@@ -1,7 +1,7 @@
 """Loops whose body is built once: a run computes as many rounds as it needs."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,16 +40,32 @@ class Round(Record, eq=False):
     checks: list[Check]
 
 
-def counted_loop(
-    c: Context, body: Any, trips: Length | None, state: Sequence[Value], growing: Sequence[int], most: int | None
-) -> tuple[Value, ...] | None:
-    """Import a Loop of at most `most` rounds (None: any number); None if its body cannot be built once.
+class LoopStart(Protocol):
+    """A Loop before a round.
+
+    Fields
+        body: the graph of a round
+        trips: number of rounds; None without one
+        going: the condition of the next round
+        state: the values that a round passes to the next
+        number: of rounds so far
+    """
+
+    body: Any
+    trips: Length | None
+    going: Node
+    state: list[Value]
+    number: int
+
+
+def counted_loop(c: Context, start: LoopStart, growing: Sequence[int], most: int | None) -> tuple[Value, ...] | None:
+    """Import the rest of a Loop of at most `most` rounds (None: any number); None if its body cannot be built once.
 
     Its states, and what it collects, must have fixed shapes; states in `growing` are arrays to which rows are appended.
     Rows are kept for `most` rounds, so a Loop of any number of rounds must keep none.
     """
-    going = c.get(1, Const(np.array(True)))
-    one = round_of(c, body, state, growing, going, most) if most != 0 else None
+    state, trips, going = start.state, start.trips, start.going
+    one = round_of(c, start.body, state, growing, going, most) if most != 0 else None
     if one is None or (most is None and one.blocks):
         return None
     stacked = [Var(((most or 0) * x.shape[0], *x.shape[1:]), x.dtype) for x in one.blocks]
@@ -62,8 +78,9 @@ def counted_loop(
     after += [cg.logical_and(y, x.holds) for y, x in zip(conditions, one.checks)]
     fixed = [x for i, x in enumerate(state) if i not in growing]
     zeros = [cg.broadcast_to(Const(np.zeros((), y.dtype)), y.shape) for y in stacked]
-    start = [Const(np.array(0, np.int64)), going, *fixed, *zeros, *[Const(np.array(True))] * len(conditions)]
-    rounds, last_going, *last = loop_while(test, names, after, start, most)  # type: ignore[arg-type]
+    number = Const(np.array(start.number, np.int64))
+    values = [number, going, *fixed, *zeros, *[Const(np.array(True))] * len(conditions)]
+    rounds, last_going, *last = loop_while(test, names, after, values, most)  # type: ignore[arg-type]
     for holds, check in zip(last[len(last) - len(conditions) :], one.checks):
         c.limits.check(holds, check.text)
     if trips is None and most is not None:

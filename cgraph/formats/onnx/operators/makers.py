@@ -4,10 +4,12 @@ import numpy as np
 
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic.apart import known_number, most_apart
 from cgraph.formats.onnx.dynamic.bounds import Size, node_of
 from cgraph.formats.onnx.dynamic.value import Array, lengths_of, with_lengths
 from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.dynamic_ops.reshape import element_count
+from cgraph.formats.onnx.dynamic_ops.slices import limit_count
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.formats.onnx.vocabulary import CodedStrings
 from cgraph.ir.graph import Node
@@ -77,7 +79,11 @@ def open_range(c: Context) -> Array:
     else:
         sign = cg.sign(step)
         count = cg.floor_divide(cg.astype((stop - start) * sign + cg.abs(step) - 1, "int64"), cg.abs(step))
-    length = c.limits.length(cg.maximum(cg.astype(count, "int64"), 0))
+    count = cg.maximum(cg.astype(count, "int64"), 0)
+    by = known_number(step)
+    if by is not None and by > 0:
+        limit_count(c, count, most_apart(stop, start), by)
+    length = c.limits.length(count)
     room = c.room(length, [0, 1, 2])
     values = start + cg.astype(c.limits.steps(room), start.dtype) * step
     return with_lengths(cg.astype(values, start.dtype), {0: length})
