@@ -2,13 +2,17 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.recurrent import GATES, function_named
+from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Const
-from tests.support.onnx_models import FLOAT, assert_equal_results, one, results_of
+from cgraph.ops.physical.integer import IntegerMatmul
+from cgraph.passes.integers.compute_integers import compute_integers
+from tests.support.onnx_models import FLOAT, assert_equal_results, model_of, one, results_of
 from tests.support.tolerance import assert_near
 
 pytest.importorskip("onnxruntime")
@@ -177,3 +181,82 @@ def test_no_steps_leave_the_state(kind):
     assert got[0].shape == (0, 1, BATCH, HIDDEN)
     for x, start in zip(got[1:], given[5:], strict=True):
         np.testing.assert_array_equal(x, start)
+
+
+def byte_operands(ways, kind="int8", *, columns=False, bias=True, lengths=None, state=True, peep=False):
+    """Operands of onnxruntime's DynamicQuantizeLSTM: weights of bytes with their scales and zero points."""
+    low, high = np.iinfo(kind).min + 1, np.iinfo(kind).max + 1
+    given = operands("LSTM", ways, bias=bias, lengths=lengths, state=state, peep=peep)
+    given += [None] * (8 - len(given))
+    for i, inputs in ((1, INPUTS), (2, HIDDEN)):
+        given[i] = rng.integers(low, high, (ways, inputs, 4 * HIDDEN)).astype(kind)
+    shape = (ways, 4 * HIDDEN) if columns else (ways,)
+    for _ in range(2):
+        given.append(rng.uniform(0.002, 0.01, shape).astype("f4"))
+        given.append(np.full(shape, 0, kind) if kind == "int8" else rng.integers(100, 150, shape).astype(kind))
+    return given
+
+
+def by_one_thread(raw, x):
+    """What onnxruntime computes; with more threads it rounds the states of samples apart."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(raw, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})
+
+
+def byte_lstm(given, direction="forward"):
+    """A file of one such layer; all operands but the first are constants."""
+    names = [None if v is None else f"w{i}" for i, v in enumerate(given)]
+    names[0] = "x"
+    node = helper.make_node(
+        "DynamicQuantizeLSTM", [name or "" for name in names], ["y", "h", "c"], domain="com.microsoft",
+        hidden_size=HIDDEN, direction=direction,
+    )  # fmt: skip
+    constants = {name: v for name, v in zip(names[1:], given[1:]) if v is not None}
+    return model_of([node], [("x", FLOAT, given[0].shape)], constants, ["y", "h", "c"])
+
+
+LAYERS_OF_BYTES = {
+    "plain": {},
+    "unsigned, with zero points": {"kind": "uint8"},
+    "a scale for each column": {"columns": True},
+    "no bias and no state": {"bias": False, "state": False},
+    "peepholes": {"peep": True},
+    "lengths of whole samples": {"lengths": [LENGTH] * BATCH},
+}
+
+
+@pytest.mark.parametrize("name", LAYERS_OF_BYTES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_weights_of_bytes_are_those_of_onnxruntime(name, direction):
+    given = byte_operands(2 if direction == "bidirectional" else 1, **LAYERS_OF_BYTES[name])
+    raw = byte_lstm(given, direction)
+    want = by_one_thread(raw, given[0])
+    for engine in ("reference", "cpu"):
+        for x, y in zip(load(raw).compile(engine=engine)(given[0]), want, strict=True):
+            assert x.shape == y.shape and x.dtype == y.dtype
+            assert_near(x, y, "float32 small networks")
+
+
+def test_a_sample_of_bytes_ends_with_its_length():
+    """Its state rounds those of the others, as it does not in onnxruntime."""
+    given = byte_operands(1, lengths=[4, 1, 2])
+    y, h, c = load(byte_lstm(given)).compile(engine="reference")(given[0])
+    assert not y[1:, :, 1].any() and not y[2:, :, 2].any() and y[1, :, 2].any()
+    np.testing.assert_array_equal(h[0], [y[3, 0, 0], y[0, 0, 1], y[1, 0, 2]])
+    assert_near(y, by_one_thread(byte_lstm(given), given[0])[0], "int8 shares")
+
+
+def test_steps_of_bytes_are_products_of_bytes():
+    raw = byte_lstm(byte_operands(1, "uint8"))
+    nodes = post_order(compute_integers(load(raw).outputs))
+    assert sum(isinstance(x.op, IntegerMatmul) for x in nodes) == 1 + LENGTH
+
+
+def test_byte_weights_of_another_size_are_refused():
+    given = byte_operands(1)
+    given[1] = given[1][..., 1:]
+    with pytest.raises(FormatError, match=r"weights of 19 rows do not fit 4 gates of 5"):
+        load(byte_lstm(given))

@@ -24,7 +24,7 @@ from cgraph.ir.traverse import at_origins
 from cgraph.kernels.conv8.calls import Join, Result
 from cgraph.kernels.conv8.join_ratios import with_ratios
 from cgraph.kernels.pool8.rounding_margin import Mean
-from cgraph.ops.arithmetic import Add
+from cgraph.ops.arithmetic import Add, Cast
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.bitcast import bitcast
 from cgraph.ops.compare import bitwise_xor
@@ -50,7 +50,6 @@ from cgraph.passes.integers.patterns import (
     Bounds,
     Product,
     Scale,
-    Sums,
     ValueProduct,
     bounds_of,
     dequantized_bytes,
@@ -58,8 +57,8 @@ from cgraph.passes.integers.patterns import (
     pair_of,
     product_of,
     scale_of,
-    sums_of,
 )
+from cgraph.passes.integers.sums import Sums, byte_sums, sums_of
 from cgraph.record import Record
 
 MOST_SCALE = 2.0**50  # scales of values that are requantised: no quotient of theirs overflows
@@ -75,7 +74,7 @@ def compute_integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     of int32 whose two sides are computed.
     """
     graph = Roots.of(outputs)
-    if not graph.has(Dequantize, Matmul, Take) or not any(map(may_be_taken, graph.order)):
+    if not graph.has(Dequantize, Matmul, Conv2d, Take) or not any(map(may_be_taken, graph.order)):
         return outputs
     context, rewritten = IntegerContext(graph, {node: i for i, node in enumerate(graph.order)}), RewrittenGraph()
     for node in at_origins(graph.order):
@@ -85,8 +84,8 @@ def compute_integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def may_be_taken(node: Node) -> bool:
     """Return True if the graph has a node to which a rule could apply."""
-    is_product = isinstance(node.op, Matmul) and node.dtype == np.int32
-    return isinstance(node.op, Dequantize) or is_product or table_taken(node) is not None
+    is_sum = isinstance(node.op, Matmul | Cast) and node.dtype == np.int32
+    return isinstance(node.op, Dequantize) or is_sum or table_taken(node) is not None
 
 
 class IntegerContext(Record, eq=False):
@@ -306,14 +305,12 @@ def integer_matmul(pair: ValueProduct, result: Result, factor: np.floating, rewr
 
 
 def integer_sums(sums: Sums, rewritten: RewrittenGraph) -> Node:
-    """Return ``(x - zero) @ y`` as int32, with a computed zero point: a product of bytes, minus the zero point's
-    contribution.
-    """
-    count = sums.y.shape[1]
-    nothing, ones = Const(np.zeros(count, "int32")), Const(np.ones(count, "float32"))
-    total = apply(IntegerMatmul(0, Result("i4")), rewritten.bytes(sums.x), Const(sums.y, copy=False), nothing, ones)
-    zero = rewritten.nodes[sums.zero].astype("int32") + np.int32(SIGN if sums.x.dtype == np.int8 else 0)
-    return total - zero * Const(sums.y.sum(0, dtype="int32"))
+    """Return the sums of products with a computed zero point, which is counted from the first byte."""
+    sign = np.int32(SIGN if sums.x.dtype == np.int8 else 0)
+    zero = None if sums.zero is None else reshape(rewritten.nodes[sums.zero].astype("int32") + sign, ())
+    if sums.zero is None and sign:
+        zero = Const(sign)
+    return byte_sums(sums, rewritten.bytes(sums.x), zero)
 
 
 def join_residual(

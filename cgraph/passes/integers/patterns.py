@@ -68,19 +68,6 @@ class ValueProduct(Record, eq=False):
             return np.float32(self.x.scale.scale) * np.float32(self.y.scale.scale)
 
 
-class Sums(Record, eq=False):
-    """A product of integers ``(x - zero) @ y``.
-
-    Fields
-        x: of 8 bits; zero: one number of any dtype
-        y: int8 ``[k, n]``
-    """
-
-    x: Node
-    zero: Node
-    y: np.ndarray
-
-
 def constant(node: Node) -> np.ndarray | None:
     """Return the value of a constant after a few steps, as files contain them; None for other nodes."""
     order, leaves = [], [node]
@@ -250,28 +237,3 @@ def mean_of(node: Node) -> Bytes | None:
         total = total.operands[0]
     x = dequantized_bytes(total.operands[0]) if isinstance(total.op, Sum) and total.op.axes == PIXELS else None
     return x if x and x.node.ndim == 4 and count == x.node.shape[2] * x.node.shape[3] else None
-
-
-def sums_of(node: Node) -> Sums | None:
-    """Return the product of integers that a node is, as ``MatMulInteger`` is read: casts, and zero points
-    subtracted.
-    """
-    if not isinstance(node.op, Matmul) or node.dtype != np.int32 or node.size == 0:
-        return None
-    x, zero = node.operands[0], None
-    if isinstance(x.op, Subtract):
-        x, zero = x.operands
-    y = constant(unbroadcast(node.operands[1]))
-    if (
-        y is None
-        or y.ndim != 2
-        or zero is None
-        or not isinstance(x.op, Cast)
-        or x.operands[0].dtype.name not in EIGHT_BITS
-    ):
-        return None
-    if y.size and (y.min() < -SIGN or y.max() >= SIGN):
-        return None
-    while isinstance(zero.op, BroadcastTo | Reshape):
-        zero = zero.operands[0]
-    return Sums(x.operands[0], zero, y.astype("int8")) if zero.size == 1 else None

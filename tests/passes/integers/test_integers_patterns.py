@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.ir.graph import apply
 from cgraph.ops.linear import Matmul
 from cgraph.passes.integers.patterns import (
     MOST_STEPS,
@@ -21,7 +20,6 @@ from cgraph.passes.integers.patterns import (
     product_of,
     scale_of,
     single,
-    sums_of,
     vector_of,
 )
 
@@ -189,21 +187,3 @@ def test_a_mean_over_pixels_counts_all_of_them():
     assert mean_of(cg.global_avg_pool(x)).node is IMAGE and mean_of(cg.mean(x, (2, 3))).node is IMAGE
     assert mean_of(cg.sum(x, (2, 3)) / F4(35)) is mean_of(cg.mean(x, (1, 2))) is mean_of(cg.sum(x, (2, 3))) is None
     assert mean_of(cg.mean(cg.Var(IMAGE.shape), (2, 3))) is None
-
-
-def test_a_product_of_integers_with_a_zero_point_subtracted():
-    y = RNG.integers(-9, 9, (5, 4), "int8")
-
-    def product(x=BYTES, zero=3, right=y, dtype="int32"):
-        return (x.astype(dtype) - cg.Const(np.asarray(zero, dtype))) @ cg.Const(right).astype(dtype)
-
-    sums = sums_of(product())
-    assert sums.x is BYTES and single(sums.zero) == 3
-    np.testing.assert_array_equal(sums.y, y)
-    assert sums.y.dtype == "int8"
-    assert sums_of(product(dtype="int64")) is sums_of(product(x=cg.Var((2, 5), "int16"))) is None
-    assert sums_of(product(right=np.full((5, 4), 128, "uint8"))) is None
-    assert sums_of(product(right=np.full((5, 4), 127, "uint8"))).y[0, 0] == 127
-    assert sums_of(product(zero=[1, 2, 3, 4, 5])) is None
-    assert sums_of(BYTES.astype("int32") @ cg.Const(y).astype("int32")) is None
-    assert sums_of(apply(Matmul(), cg.Var((2, 5), "int32"), cg.Var((5, 4), "int32"))) is None

@@ -58,7 +58,7 @@ FAMILIES = {
         "com.microsoft.QLinearLeakyRelu com.microsoft.QLinearSigmoid com.microsoft.QGemm"
     ),
     "random": "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial",
-    "recurrent": "LSTM GRU RNN",
+    "recurrent": "LSTM GRU RNN com.microsoft.DynamicQuantizeLSTM",
     "reduce": (
         "ReduceSum ReduceProd ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum "
         "ReduceLogSumExp ArgMax ArgMin CumSum CumProd"

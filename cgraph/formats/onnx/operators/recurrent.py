@@ -11,17 +11,19 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size
 from cgraph.formats.onnx.dynamic.value import Array, counts_of, cut_to_common, lengths_of, node_in, with_lengths
+from cgraph.formats.onnx.operators.quantised import product_of_numbers
+from cgraph.formats.onnx.operators.quantize import quantize_dynamically
 from cgraph.ir.graph import Node
-from cgraph.ops.leaf import Const
+from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.prefix import prefix
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 TAKE_ALPHA = ("leakyrelu", "thresholdedrelu", "hardsigmoid", "elu", "affine", "scaledtanh")
 TAKE_BETA = ("hardsigmoid", "affine", "scaledtanh")
 Function = Callable[[Node], Node]
-NODES_PER_STEP = 24
+NODES_PER_STEP = 24  # and as many again for products of bytes
 WRITTEN_OUT = 4  # steps of a dynamic length up to which the graph has the nodes of each
 
 
@@ -47,12 +49,13 @@ class Direction(Record):
     """The weights of one direction: ``[gates * hidden, ...]``.
 
     Fields
-        w, r: for the input and for the state
+        w, r: for the input and for the state; ``[..., gates * hidden]`` if they are bytes
         wb, rb: their biases ``[gates * hidden]``
         peep: peephole weights of LSTM for the gates i, o and f, ``[3 * hidden]``, or None
         functions: activations in ONNX's order
         clip: bound of the inputs of activations, or None
         options: `input_forget` of LSTM, `linear_before_reset` of GRU
+        formats: scale and zero point of `w` and of `r`, if they are bytes
     """
 
     w: Node
@@ -63,9 +66,35 @@ class Direction(Record):
     functions: list[Function]
     clip: float | None
     options: dict[str, int]
+    formats: tuple[tuple[Node, Node], ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Numbers of all gates."""
+        return self.wb.shape[0]
+
+    @property
+    def hidden(self) -> int:
+        """Numbers of a state."""
+        return self.r.shape[1 if self.formats is None else 0]
+
+    def of_input(self, x: Node) -> Node:
+        """Return the products of inputs ``[n, inputs]`` with their weights."""
+        return cg.matmul(x, self.w.T) if self.formats is None else byte_product(x, self.w, self.formats[0])
+
+    def of_state(self, h: Node) -> Node:
+        """Return the products of states ``[batch, hidden]`` with all their weights."""
+        return cg.matmul(h, self.r.T) if self.formats is None else byte_product(h, self.r, self.formats[1])
 
     def cut(self, x: Node) -> Node:
         return x if self.clip is None else cg.clip(x, -self.clip, self.clip)
+
+
+def byte_product(x: Node, weights: Node, weights_format: tuple[Node, Node]) -> Node:
+    """Return the product of floats, rounded to bytes by their range, with weights of bytes."""
+    numbers, scale, zero = quantize_dynamically(x)
+    weights_scale, weights_zero = weights_format
+    return product_of_numbers(numbers, weights, (scale, weights_scale, zero, weights_zero), None)
 
 
 def rnn_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -89,7 +118,7 @@ def lstm_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...
     h, cell = state
     n = h.shape[1]
     f, g, last = d.functions
-    all_gates = x + cg.matmul(h, d.r.T) + d.rb
+    all_gates = x + d.of_state(h) + d.rb
     i, o, forget, c = (all_gates[:, k * n : (k + 1) * n] for k in range(4))
     if d.peep is not None:
         i, forget = i + d.peep[:n] * cell, forget + d.peep[2 * n :] * cell
@@ -127,6 +156,15 @@ def recurrent(c: Context) -> tuple[Array, ...]:
     return with_lengths(y, lengths), *(with_lengths(v, {0 if layout else 1: batch}) for v in last)
 
 
+@operator("com.microsoft.DynamicQuantizeLSTM")
+def quantised_lstm(c: Context) -> tuple[Array, ...]:
+    """Import DynamicQuantizeLSTM: weights are bytes ``[directions, inputs, 4 * hidden]``, products are of bytes.
+
+    Inputs are rounded to bytes once, states in each step.
+    """
+    return recurrent(replace(c, kind="LSTM"))
+
+
 def with_common_batch(c: Context, layout: int) -> tuple[Context, Length, Length]:
     """Return the node with operands of one batch, and the lengths of sequences and batch."""
     axes = {i: 1 - layout if i != 4 else 0 for i in (0, 4, 5, 6) if c.value(i) is not None}
@@ -156,16 +194,16 @@ def one_direction(
     initial = [c.get(5 + k) for k in range(2 if c.kind == "LSTM" else 1)]
     if c.attribute("layout", 0):
         initial = [None if s is None else cg.swapaxes(s, 0, 1) for s in initial]
-    state = tuple(cg.zeros((batch, d.r.shape[1]), x.dtype) if s is None else s[i] for s in initial)
-    flat = cg.matmul(cg.reshape(x, (steps * batch, x.shape[2])), d.w.T) + d.wb
+    state = tuple(cg.zeros((batch, d.hidden), x.dtype) if s is None else s[i] for s in initial)
+    flat = d.of_input(cg.reshape(x, (steps * batch, x.shape[2]))) + d.wb
     run = Run(partial(STEP[c.kind], d), turned, ends)
     if isinstance(length, Size) and steps > WRITTEN_OUT:
         c.spend(nodes=NODES_PER_STEP)
-        gates = cg.reshape(prefix(flat, length.node * batch), (steps, batch, d.w.shape[0]))
+        gates = cg.reshape(prefix(flat, length.node * batch), (steps, batch, d.size))
         return run.counted(gates, state, length.node)
     c.spend(nodes=NODES_PER_STEP * steps)
     count = length.node if isinstance(length, Size) else None
-    return run.written_out(cg.reshape(flat, (steps, batch, d.w.shape[0])), state, count)
+    return run.written_out(cg.reshape(flat, (steps, batch, d.size)), state, count)
 
 
 class Run(Record, eq=False):
@@ -231,16 +269,22 @@ def functions_of(c: Context, directions: int) -> list[Function]:
     ]
 
 
+def item(x: Node, i: int) -> Node:
+    """Return an item of the first axis; of a constant, as a constant."""
+    return Const(x.op.array[i], copy=False) if isinstance(x.op, ConstOp) else x[i]
+
+
 def direction_of(c: Context, i: int, x: Node) -> Direction:
     """Return the weights and activations of direction i."""
     gates = GATES[c.kind]
-    w, r = c[1][i], c[2][i]
-    size = w.shape[0]
-    if size != gates * r.shape[1]:
-        raise FormatError(f"weights of {size} rows do not fit {gates} gates of {r.shape[1]}")
+    w, r = item(c[1], i), item(c[2], i)
+    formats = None if w.dtype.kind == "f" else tuple((item(c[k], i), item(c[k + 1], i)) for k in (8, 10))
+    size, hidden = (w.shape[0], r.shape[1]) if formats is None else (w.shape[1], r.shape[0])
+    if size != gates * hidden:
+        raise FormatError(f"weights of {size} rows do not fit {gates} gates of {hidden}")
     bias = cg.zeros((2 * size,), x.dtype) if c.value(3) is None else c[3][i]
     count = len(DEFAULT[c.kind])
     functions = functions_of(c, i + 1)[i * count :][:count]
     peep = c[7][i] if c.kind == "LSTM" and c.value(7) is not None else None
     options = {name: c.attribute(name, 0) for name in ("input_forget", "linear_before_reset")}
-    return Direction(w, r, bias[:size], bias[size:], peep, functions, c.attribute("clip"), options)
+    return Direction(w, r, bias[:size], bias[size:], peep, functions, c.attribute("clip"), options, formats)

@@ -1,0 +1,142 @@
+"""Sums of integers with a zero point that a run computes, as ``MatMulInteger`` and ``ConvInteger`` are read.
+
+``sum((x - zero) * y)`` is a product of bytes minus the contribution of the zero point. If `y` does not fit int8, such
+as uint8 numbers minus 119, it is ``y8 + shift``, and the sums of `x` times the shift are added.
+"""
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.kernels.conv8.calls import Result
+from cgraph.ops.arithmetic import Cast, Subtract
+from cgraph.ops.compare import where
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.leaf import Const
+from cgraph.ops.linear import Matmul
+from cgraph.ops.pad import pad
+from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
+from cgraph.ops.shape import BroadcastTo, Reshape, broadcast_to, reshape, unbroadcast
+from cgraph.passes.integers.patterns import EIGHT_BITS, PIXELS, SIGN, constant
+from cgraph.record import Record, replace
+
+MOST_RANGE = 255  # of numbers that fit int8 after a shift
+
+
+class Sums(Record, eq=False):
+    """Sums of products ``(x - zero) * (y + shift)``.
+
+    Fields
+        op: Matmul or Conv2d
+        x: of 8 bits
+        zero: one number of any dtype; None for 0
+        y: int8: a matrix ``[k, n]``, or filters
+        shift: int32, for each column or filter
+    """
+
+    op: Matmul | Conv2d
+    x: Node
+    zero: Node | None
+    y: np.ndarray
+    shift: np.ndarray
+
+
+def sums_of(node: Node) -> Sums | None:
+    """Return the sums of products that a node of int32 is; None for others."""
+    if not isinstance(node.op, Matmul | Cast) or node.dtype != np.int32 or node.size == 0:
+        return None
+    if isinstance(node.op, Matmul):
+        return sums_with(node.op, node.operands[0], unbroadcast(node.operands[1]), 2)
+    core = node.operands[0]
+    if not isinstance(core.op, Conv2d) or core.dtype != np.float64:
+        return None
+    x = core.operands[0]
+    return sums_with(core.op, x.operands[0], core.operands[1], 4) if isinstance(x.op, Cast) else None
+
+
+def sums_with(op: Matmul | Conv2d, x: Node, right: Node, axes: int) -> Sums | None:
+    """Return the sums of a node's operands: int32 numbers, and a constant with so many axes."""
+    zero: Node | None = None
+    if isinstance(x.op, Subtract):
+        x, zero = x.operands
+    y = constant(right)
+    if (
+        not isinstance(x.op, Cast)
+        or x.operands[0].dtype.name not in EIGHT_BITS
+        or y is None
+        or y.ndim != axes
+        or not y.size
+    ):
+        return None
+    while zero is not None and isinstance(zero.op, BroadcastTo | Reshape):
+        zero = zero.operands[0]
+    if (zero is not None and zero.size != 1) or (zero is None and isinstance(op, Matmul)):
+        return None
+    inner = (0,) if axes == 2 else (1, 2, 3)
+    low, high = y.min(inner), y.max(inner)
+    if (high - low).max() > MOST_RANGE or (y != np.rint(y)).any():
+        return None
+    shift = np.zeros_like(low) if low.min() >= -SIGN and high.max() < SIGN else low + SIGN
+    shifted = y - (shift if axes == 2 else shift.reshape(-1, 1, 1, 1))
+    return Sums(op, x.operands[0], zero, shifted.astype("int8"), shift.astype("int32"))
+
+
+def byte_sums(sums: Sums, x: Node, zero: Node | None) -> Node:
+    """Return the sums of products as int32.
+
+    Parameters
+        x: the bytes of `sums.x`
+        zero: the zero point of these bytes as int32, one number; None for 0
+    """
+    return (matrix_sums if isinstance(sums.op, Matmul) else image_sums)(sums, x, zero)
+
+
+def matrix_sums(sums: Sums, x: Node, zero: Node | None) -> Node:
+    """Return the sums of a product of matrices."""
+    depth, count = sums.y.shape
+    total = apply(IntegerMatmul(0, Result("i4")), x, Const(sums.y, copy=False), *unscaled(count))
+    if zero is not None:
+        total = total - zero * Const(sums.y.sum(0, dtype="int32"))
+    if sums.shift.any():
+        rows = x.astype("int32").sum(-1, keepdims=True).astype("int32")
+        total = total + (rows if zero is None else rows - zero * np.int32(depth)) * Const(sums.shift)
+    return total
+
+
+def image_sums(sums: Sums, x: Node, zero: Node | None) -> Node:
+    """Return the sums of a convolution, whose images are padded with their zero point first."""
+    conv, filters = sums.op, sums.y
+    assert isinstance(conv, Conv2d)
+    if any(conv.pad):
+        x, conv = padded(x, conv.pad, zero), replace(conv, pad=(0, 0, 0, 0))
+    total = convolve(conv, x, filters)
+    if zero is not None:
+        total = total - zero * Const(filters.sum((1, *PIXELS), dtype="int32")[:, None, None])
+    if not sums.shift.any():
+        return total
+    window = convolve(conv, x, np.ones((conv.groups, *filters.shape[1:]), "int8"))
+    if zero is not None:
+        window = window - zero * np.int32(filters[0].size)
+    n, k, h, w = total.shape
+    each = broadcast_to(reshape(window, (n, conv.groups, 1, h, w)), (n, conv.groups, k // conv.groups, h, w))
+    return total + reshape(each, total.shape) * Const(sums.shift[:, None, None])
+
+
+def convolve(conv: Conv2d, x: Node, filters: np.ndarray) -> Node:
+    """Return the sums of bytes times filters."""
+    return apply(IntegerConv(conv, 0, Result("i4")), x, Const(filters), *unscaled(len(filters)))
+
+
+def padded(x: Node, pads: tuple[int, ...], zero: Node | None) -> Node:
+    """Return images of bytes with their zero point around them."""
+    top, left, bottom, right = pads
+    widths = [(0, 0), (0, 0), (top, bottom), (left, right)]
+    whole = pad(x, widths)
+    if zero is None:
+        return whole
+    inside = np.pad(np.ones((1, 1, *x.shape[2:]), bool), widths)
+    return where(Const(inside), whole, reshape(zero.astype("uint8"), (1, 1, 1, 1)))
+
+
+def unscaled(count: int) -> tuple[Node, Node]:
+    """Return the bias and scale of sums that stay as they are."""
+    return Const(np.zeros(count, "int32")), Const(np.ones(count, "float32"))

@@ -1,0 +1,124 @@
+"""Sums of integers with a computed zero point, on bytes: exactly those of int64."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.ir.graph import apply
+from cgraph.ir.traverse import post_order
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.linear import Matmul
+from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
+from cgraph.passes.integers.compute_integers import compute_integers
+from cgraph.passes.integers.patterns import single
+from cgraph.passes.integers.sums import sums_of
+from tests.support.kernels import TARGETS
+
+RNG = np.random.default_rng(0)
+KINDS = ("uint8", "int8")
+BYTES = cg.Var((2, 5), "uint8", "bytes")
+RANGES = {
+    "int8": (-128, 128),
+    "uint8 minus its zero point": (-119, 137),
+    "far above": (40, 296),
+    "far below": (-255, 1),
+}
+
+
+SMALL = RNG.integers(-9, 9, (5, 4), "int8")
+
+
+def product(x=BYTES, zero=3, right=SMALL, dtype="int32"):
+    return (x.astype(dtype) - cg.Const(np.asarray(zero, dtype))) @ cg.Const(right).astype(dtype)
+
+
+def test_a_product_of_integers_with_a_zero_point_subtracted():
+    y = SMALL
+    sums = sums_of(product())
+    assert sums.x is BYTES and single(sums.zero) == 3
+    np.testing.assert_array_equal(sums.y, y)
+    assert sums.y.dtype == "int8" and not sums.shift.any()
+    assert sums_of(product(right=np.full((5, 4), 127, "uint8"))).y[0, 0] == 127
+    assert sums_of(product(dtype="int64")) is sums_of(product(x=cg.Var((2, 5), "int16"))) is None
+    assert sums_of(product(zero=[1, 2, 3, 4, 5])) is None
+    assert sums_of(BYTES.astype("int32") @ cg.Const(y).astype("int32")) is None
+    assert sums_of(apply(Matmul(), cg.Var((2, 5), "int32"), cg.Var((5, 4), "int32"))) is None
+
+
+def test_numbers_beyond_int8_are_shifted_by_column_or_filter():
+    y = np.array([[-128, 0, 300], [127, 128, 200]], "i4")
+    sums = sums_of(product(x=cg.Var((3, 2), "uint8"), right=y))
+    np.testing.assert_array_equal(sums.y + sums.shift, y)
+    assert sums.y.dtype == "int8" and sums.shift.shape == (3,)
+    assert sums_of(product(x=cg.Var((3, 2), "uint8"), right=np.array([[-129], [127]], "i4"))) is None
+    assert sums_of(product(x=cg.Var((3, 2), "uint8"), right=np.array([[0], [255]], "i4"))) is not None
+
+
+@pytest.mark.parametrize("range_", RANGES.values(), ids=RANGES)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_are_those_of_int64(target, kind, range_):
+    rng = np.random.default_rng(4)
+    x, zero = cg.Var((2, 5, 19), kind, name="x"), cg.Var((), kind, name="zero")
+    y = rng.integers(*range_, (19, 33)).astype("i4")
+    y[0, :2] = range_[0], range_[1] - 1
+    made = cg.matmul(x.astype("int32") - zero.astype("int32"), cg.positive(y))
+    assert any(isinstance(node.op, IntegerMatmul) for node in post_order(compute_integers((made,))))
+    low = np.iinfo(kind).min
+    values = rng.integers(low, low + 256, x.shape).astype(kind), np.asarray(low + 200, kind)
+    got = cg.compile(made, [x, zero], engine=CpuEngine(target, poison=True))(*values)
+    assert got.dtype == np.int32
+    np.testing.assert_array_equal(got, (values[0].astype("i8") - values[1].astype("i8")) @ y)
+
+
+def conv_of(x, zero, f, how):
+    images = x.astype("int32") if zero is None else x.astype("int32") - zero.astype("int32")
+    return apply(how, images.astype("float64"), cg.Const(f).astype("float64")).astype("int32")
+
+
+WINDOWS = {
+    "padded on four sides": Conv2d((2, 1), (1, 0, 2, 3), (1, 2), 1),
+    "not padded": Conv2d((1, 2), (0, 0, 0, 0), (1, 1), 1),
+    "groups": Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 3),
+    "a filter for each channel": Conv2d((1, 1), (0, 1, 1, 0), (1, 1), 6),
+}
+
+
+@pytest.mark.parametrize("range_", RANGES.values(), ids=RANGES)
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("has_zero", [True, False])
+def test_convolutions_are_those_of_int64(has_zero, kind, window, range_):
+    rng = np.random.default_rng(5)
+    x, zero = cg.Var((2, 6, 9, 8), kind, name="x"), cg.Var((), kind, name="zero")
+    f = rng.integers(*range_, (18, 6 // window.groups, 3, 2)).astype("i4")
+    f[0, 0, 0] = range_[0], range_[1] - 1
+    made = conv_of(x, zero if has_zero else None, f, window)
+    rewritten = post_order(compute_integers((made,)))
+    assert any(isinstance(node.op, IntegerConv) for node in rewritten)
+    assert not any(isinstance(node.op, Conv2d) for node in rewritten)
+    low = np.iinfo(kind).min
+    image, middle = rng.integers(low, low + 256, x.shape).astype(kind), np.asarray(low + 201, kind)
+    inputs, values = ([x, zero], (image, middle)) if has_zero else ([x], (image,))
+    got = cg.compile(made, inputs, engine=CpuEngine("host", poison=True))(*values)
+    want = window.meaning(image.astype("f8") - (float(middle) if has_zero else 0.0), f.astype("f8"))
+    assert got.dtype == np.int32
+    np.testing.assert_array_equal(got, want.astype("i8"))
+
+
+def test_other_convolutions_stay_as_they_are():
+    x, f, how = cg.Var((1, 2, 5, 5), "uint8", "x"), np.ones((2, 2, 3, 3), "i4"), Conv2d((1, 1), (0, 0, 0, 0), (1, 1), 1)
+    zeros = cg.Var((2, 1, 1), "uint8")
+    floats = apply(how, x.astype("float64"), cg.Const(f + 0.5))
+    for made in (
+        conv_of(x, zeros, f, how),
+        conv_of(cg.Var(x.shape, "int16"), None, f, how),
+        conv_of(x, None, f * 300 - 300 * np.eye(2, dtype="i4")[:, :, None, None], how),
+        floats.astype("int32"),
+        apply(how, x.astype("int32").astype("float64"), cg.Var(f.shape, "float64")).astype("int32"),
+        apply(how, x.astype("float32"), cg.Const(f).astype("float32")).astype("int32"),
+    ):
+        assert sums_of(made) is None
+    assert sums_of(conv_of(x, cg.Var((1, 1, 1, 1), "uint8"), f, how)) is not None
+    assert sums_of(cg.Var((), "int32") + np.int32(1)) is None
