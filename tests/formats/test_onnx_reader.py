@@ -84,6 +84,18 @@ def test_a_size_of_minus_one_is_an_open_axis(tmp_path):
     assert relu.sizes == ("x.0",)
 
 
+@pytest.mark.parametrize("name", ["?", "*", "-1", "None"])
+def test_a_sign_for_an_unknown_size_is_no_name(name, tmp_path):
+    """Paddle writes one sign for axes of different sizes."""
+    body = model([node("Relu", "x", "y")], {"x": (name, 3, name)}, ["y"])
+    assert load(body, {"x": (2, 3, 5)}).outputs[0].shape == (2, 3, 5)
+    with pytest.raises(FormatError, match=r"sizes of inputs are unknown; give shapes={'x': \(1, 3, 1\)}"):
+        load(body)
+    (tmp_path / "net.onnx").write_bytes(body)
+    relu = cg.load(tmp_path / "net.onnx")
+    assert relu.sizes == ("x.0", "x.2") and relu(np.ones((2, 3, 5), "f4"))[0].shape == (2, 3, 5)
+
+
 def test_computations_of_shapes_are_folded():
     nodes = [
         node("Shape", "x", "s"),

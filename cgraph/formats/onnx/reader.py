@@ -226,7 +226,13 @@ def stored_names(graph: Any) -> set[str]:
 
 def open_axes(proto: Any) -> list[str]:
     """Return the names of an input's axes without a size; empty for unnamed ones."""
-    return [d.dim_param for d in proto.type.tensor_type.shape.dim if declared_size(d) is None]
+    return [dimension_name(d) for d in proto.type.tensor_type.shape.dim if declared_size(d) is None]
+
+
+def dimension_name(dim: Any) -> str:
+    """Return the name of an axis without a size; empty for ``?``, ``None`` and the like, which name no size."""
+    name: str = dim.dim_param
+    return name if any(map(str.isalpha, name)) and name != "None" else ""
 
 
 def declared_size(dim: Any) -> int | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from cgraph.errors import FormatError
-from cgraph.formats.onnx.reader import build_model, declared_size, stored_names
+from cgraph.formats.onnx.reader import build_model, declared_size, dimension_name, stored_names
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.function import Function
 from cgraph.ir.labels import distinct_names
@@ -84,7 +84,7 @@ def shapes_of(proto: Any) -> dict[str, tuple[int | str, ...]]:
             continue
         dims = x.type.tensor_type.shape.dim
         shapes[x.name] = tuple(
-            (d.dim_param or f"{x.name}.{axis}") if size is None else size
+            (dimension_name(d) or f"{x.name}.{axis}") if size is None else size
             for axis, (d, size) in enumerate(zip(dims, map(declared_size, dims)))
         )
     return shapes
