@@ -21,8 +21,8 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 TABLE = np.array([["red", "s"], ["blue", "m"], ["green", ""], ["red", "xl"]], object)
 
 
-def model_of(nodes, inputs, outputs, constants=()):
-    """A serialised model; inputs and outputs are names, dtypes and shapes."""
+def model_of(nodes, inputs, outputs, constants=(), version=4):
+    """A serialised model; inputs and outputs are names, dtypes and shapes. `version`: of ai.onnx.ml."""
     graph = helper.make_graph(
         nodes,
         "g",
@@ -30,13 +30,13 @@ def model_of(nodes, inputs, outputs, constants=()):
         [helper.make_tensor_value_info(*x) for x in outputs],
         list(constants),
     )
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(ML, 4)]
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(ML, version)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
 
 
-def one(kind, x, dtype=FLOAT, source=STRING, domain=ML, **attributes):
+def one(kind, x, dtype=FLOAT, source=STRING, domain=ML, version=4, **attributes):
     node = helper.make_node(kind, ["x"], ["y"], domain=domain, **attributes)
-    return model_of([node], [("x", source, x.shape)], [("y", dtype, None)])
+    return model_of([node], [("x", source, x.shape)], [("y", dtype, None)], version=version)
 
 
 def same(raw, feed, engine="cpu"):
@@ -71,6 +71,19 @@ def test_categories_of_strings():
 )
 def test_labels_of_strings_are_encoded(dtype, attributes):
     same(one("LabelEncoder", TABLE, dtype, keys_strings=["red", "blue"], **attributes), {"x": TABLE})
+
+
+@pytest.mark.parametrize("more", [{}, {"default_int64": 7, "default_string": "none"}])
+def test_labels_of_the_first_version_are_classes_and_their_numbers(more):
+    """ML.NET writes them."""
+    (got,) = same(
+        one("LabelEncoder", TABLE, INT64, classes_strings=["s", "red", "blue"], version=1, **more), {"x": TABLE}
+    )
+    assert got[0].tolist() == [1, 0]
+    x = np.array([[0, 2], [3, -1]])
+    raw = one("LabelEncoder", x, STRING, INT64, classes_strings=["s", "red", "blue"], version=1, **more)
+    (names,) = same(raw, {"x": x})
+    assert names[0].tolist() == ["s", "blue"]
 
 
 def test_numbers_become_strings():

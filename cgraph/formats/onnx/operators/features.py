@@ -95,9 +95,21 @@ def one_hot_encoder(c: Context) -> Node:
 @operator("ai.onnx.ml.LabelEncoder")
 def label_encoder(c: Context) -> Node | CodedStrings:
     """Import LabelEncoder: the value of a key, or a default; the first of equal keys counts."""
+    if c.attribute("classes_strings"):
+        return encode_classes(c)
     (keys, reads_text), (values, is_text) = table_of(c, "keys"), table_of(c, "values")
     encoded = encode_labels(c.text(0) if reads_text else c, keys, values, default_of(c, is_text))
     return CodedStrings(encoded) if is_text else encoded
+
+
+def encode_classes(c: Context) -> Node | CodedStrings:
+    """Import LabelEncoder of version 1: the number of a class, or the class of a number."""
+    names = c.vocabulary.codes(c.attribute("classes_strings"))
+    numbers = np.arange(len(names))
+    if isinstance(c.value(0), CodedStrings):
+        return encode_labels(c.text(0), names, numbers, c.attribute("default_int64", -1))
+    default = c.vocabulary.codes([c.attribute("default_string", "_Unused")])[0]
+    return CodedStrings(encode_labels(c, numbers, names, default))
 
 
 def encode_labels(c: Context, keys: np.ndarray, values: np.ndarray, default: Any) -> Node:
