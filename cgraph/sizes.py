@@ -106,12 +106,11 @@ class SizedFunction:
         self.names = tuple(names)
         self.sizes = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
         self._places = [place_of(name, self.shapes) for name in self.sizes]
-        if not self.sizes:
-            raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
+        self._check_sizes()
         self.most = dict(most) if most is not None else None
         check_options(self.options)
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
-        self._functions: OrderedDict[tuple[int, ...], Function] = OrderedDict()
+        self._functions: OrderedDict[tuple, Function] = OrderedDict()
         self._latest: Function | None = None  # of the last call that needed no conversion; the last in `_functions`
         if isinstance(self.options.get("precision"), Tolerance):
             self.options["precision"] = self._measured_precision()
@@ -132,6 +131,11 @@ class SizedFunction:
             sizes = ", ".join(f"{size}=1" for size in self.sizes)
             error += f": each size has its own Function. Use at({sizes}).{name}"
         raise AttributeError(error)
+
+    def _check_sizes(self) -> None:
+        """Raise GraphError if no size varies."""
+        if not self.sizes:
+            raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
 
     def _measured_precision(self) -> Any:
         """Return the choice of layers, measured at the sizes of the first sample; every other size has the same."""
@@ -163,7 +167,8 @@ class SizedFunction:
             results = latest.run_directly(arrays)
             if results is not None:
                 return results
-        return self._function_for(arrays)(*arrays, out=out, copy=copy)
+        function = self._function_for(arrays)
+        return function(*self._passed(function, arrays), out=out, copy=copy)
 
     def run(self, names: Sequence[str] | None, inputs: Mapping[str, Any]) -> list[Any]:
         """Run as onnxruntime's ``InferenceSession.run`` does: see `Runner.run`."""
@@ -174,11 +179,15 @@ class SizedFunction:
                 return results
         arrays = ordered((inputs,), {}, self.inputs)
         function = self._function_for(arrays)
-        return run_by_name(lambda _: function(*arrays), function.names, names, inputs)
+        return run_by_name(lambda _: function(*self._passed(function, arrays)), function.names, names, inputs)
 
     def _function_for(self, arrays: Sequence[Any]) -> Function:
         """Return the Function for the sizes of these arrays."""
         return self._fitting(arrays) or self._at(self.sizes_of(dict(zip(self.shapes, arrays))))
+
+    def _passed(self, function: Function, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the arrays that a Function takes."""
+        return arrays
 
     def _fitting(self, arrays: Sequence[Any]) -> Function | None:
         """Return the Function that is there for these arrays, if they need no conversion; else None."""
@@ -224,11 +233,14 @@ class SizedFunction:
 
     def _at(self, sizes: Sizes) -> Function:
         """Return the Function for these sizes, and mark it as the last one used."""
+        self._check(sizes)
+        return self._with_key(tuple(sizes[name] for name in self.sizes))
+
+    def _with_key(self, key: tuple) -> Function:
+        """Return the Function of a key, and mark it as the last one used."""
         self._latest = None
-        key = tuple(sizes[name] for name in self.sizes)
         function = self._functions.get(key)
         if function is None:
-            self._check(sizes)
             return self._making.run(lambda: self._function_of(key))
         with suppress(KeyError):  # another thread has removed it
             self._functions.move_to_end(key)
@@ -242,21 +254,34 @@ class SizedFunction:
                     f"{name} is {size}; it was compiled for {self.most[name]} at most. Raise most= of compile_sizes"
                 )
 
-    def _function_of(self, key: tuple[int, ...]) -> Function:
-        """Return the Function for these sizes, compiled now if no other thread has done so."""
+    def _function_of(self, key: tuple) -> Function:
+        """Return the Function of a key, compiled now if no other thread has done so."""
         function = self._functions.get(key)
         if function is None:
             with rare_collections():
-                function = self._compiled_at(dict(zip(self.sizes, key)))
+                function = self._compiled_for(key)
             while len(self._functions) >= MOST_KEPT:
                 self._functions.popitem(last=False)
                 self._rooms.sweep()
             self._functions[key] = function
         return function
 
+    def _compiled_for(self, key: tuple) -> Function:
+        """Compile the Function of a key: the sizes in order."""
+        return self._compiled_at(dict(zip(self.sizes, key)))
+
     def _compiled_at(self, sizes: Sizes) -> Function:
         """Compile the graph of these sizes into the shared arenas."""
-        built = self.build(sizes)
+        function = self._compiled(self.build(sizes))
+        if [x.name for x in function.inputs] != list(self.shapes):
+            named = ", ".join(x.name for x in function.inputs) or "none"
+            raise GraphError(
+                f"the graph has the inputs {named}; shapes has {', '.join(self.shapes)}. Name the Vars as in shapes="
+            )
+        return function
+
+    def _compiled(self, built: Any) -> Function:
+        """Compile what `build` returns into the shared arenas."""
         options = dict(self.options)
         if self.most is not None and self._functions and self.nbytes:  # 0 on an engine without plans
             limits = (options.get("budget"), self.nbytes)
@@ -269,11 +294,6 @@ class SizedFunction:
         else:
             raise GraphError(
                 f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}. Return such a tuple"
-            )
-        if [x.name for x in function.inputs] != list(self.shapes):
-            named = ", ".join(x.name for x in function.inputs) or "none"
-            raise GraphError(
-                f"the graph has the inputs {named}; shapes has {', '.join(self.shapes)}. Name the Vars as in shapes="
             )
         function.share(self._rooms, self._turns)
         return function
@@ -293,7 +313,8 @@ class SizedFunction:
 
     def save(self, folder: str | os.PathLike) -> None:
         """Raise FormatError: a saved function has one plan."""
-        raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.sizes[0]}=…)")
+        size = next(iter(self.sizes), "")
+        raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({size}=…)")
 
 
 def place_of(size: str, shapes: Mapping[str, tuple[int | str, ...]]) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.errors import FormatError
+from cgraph.formats.unspecified import UnknownError
 from cgraph.function import Function
 from cgraph.record import Record
 from cgraph.sizes import SizedFunction
@@ -49,22 +50,31 @@ def load_model(path: str | os.PathLike, model_options: Mapping[str, Any], option
 
 
 def load_onnx(path: Path, settings: FileSettings, options: Mapping[str, Any]) -> Loaded:
-    """Return the function of an ONNX file. Symbolic dimensions that `shapes` does not give vary from call to call."""
+    """Return the function of an ONNX file.
+
+    Symbolic dimensions that `shapes` does not give vary from call to call, as do small inputs that determine shapes.
+    """
     from cgraph.formats.onnx.reader import build_model, check_names, check_operators
-    from cgraph.formats.onnx.sizes import Reading, shapes_of, sized
+    from cgraph.formats.onnx.sizes import Reading, shapes_of, valued
     from cgraph.formats.onnx.source import open_source
+    from cgraph.formats.onnx.valued import are_small
 
     opened = open_source(path)
     with opened.named():
         check_names(opened.proto.graph, settings.shapes)
         check_operators(opened)
     shapes = {name: fixed_sizes(name, shape, settings.shapes) for name, shape in shapes_of(opened.proto).items()}
+    reading = Reading(settings.shapes, settings.constants, settings.maximum)
     if any(isinstance(n, str) for shape in shapes.values() for n in shape):
         if settings.state:
             raise FormatError(f"{path}: state= needs fixed sizes. Give shapes=, such as shapes={{'batch': 1}}")
-        reading = Reading(settings.shapes, settings.constants, settings.maximum)
-        return sized(opened, shapes, None, reading, options)
-    model = build_model(opened, settings.shapes, settings.constants, settings.maximum)
+        return valued(opened, shapes, reading, options)
+    try:
+        model = build_model(opened, settings.shapes, settings.constants, settings.maximum)
+    except UnknownError as error:
+        if settings.state or not are_small(error.constants, shapes):
+            raise
+        return valued(opened, shapes, reading, options)
     return model.with_state(settings.state).compile(**options)
 
 

@@ -83,10 +83,7 @@ class Model:
     @checks_keywords(COMPILE_KEYWORDS)
     def compile(self, **options: Unpack[CompileKeywords]) -> Function:
         """Compile a Function of the inputs whose results have the outputs' names; options as for `cgraph.compile`."""
-        arrays = [(choice.holds, choice.node) for choices in self.choices.values() for choice in choices]
-        counts = [n for choices in self._cases() for choice in choices for n in choice.counts.values()]
-        extra = list(dict.fromkeys([*counts, *(x for pair in arrays for x in pair)]))
-        nodes = [*self.outputs, *extra, *self.checks]
+        extra, nodes = self._extra(), self.nodes
         names = (*self.names, *(f"length{i}" for i in range(len(nodes) - len(self.names))))
         outputs = dict(zip(distinct_names(names), nodes))
         function = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
@@ -101,6 +98,17 @@ class Model:
             for i, choices in enumerate(self._cases())
         ]
         return TrimmedFunction.of(function, Trims(cases, tuple(self.checks.values()), self.strings))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes that a run computes: the outputs, lengths, alternatives, and checks."""
+        return [*self.outputs, *self._extra(), *self.checks]
+
+    def _extra(self) -> list[Node]:
+        """Return lengths, and the alternatives with their conditions."""
+        arrays = [(choice.holds, choice.node) for choices in self.choices.values() for choice in choices]
+        counts = [n for choices in self._cases() for choice in choices for n in choice.counts.values()]
+        return list(dict.fromkeys([*counts, *(x for pair in arrays for x in pair)]))
 
     def _cases(self) -> list[tuple[Alternative, ...]]:
         """Return for each output the arrays that it may be; the last one is it if no condition before holds."""

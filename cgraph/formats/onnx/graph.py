@@ -144,6 +144,9 @@ class OnnxGraphBuilder:
             try:
                 with origin_at(self.file, number, name) if self.depth == 1 else nullcontext():
                     results = self.node(proto, scope, read, names_read)
+            except UnknownError as error:
+                reason = message(proto, FormatError(error.reason))
+                raise UnknownError(reason, error.shapes, error.constants, error.maximum) from error
             except UNFIT as error:
                 kind = PositionError if isinstance(error, PositionError) else FormatError
                 raise kind(message(proto, error)) from error

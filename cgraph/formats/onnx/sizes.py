@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from cgraph.errors import FormatError
+from cgraph.formats.model import Model
 from cgraph.formats.onnx.reader import build_model, declared_size, dimension_name, stored_names
 from cgraph.formats.onnx.source import Source, open_source
+from cgraph.formats.onnx.valued import ValuedFunction
 from cgraph.function import Function
 from cgraph.ir.labels import distinct_names
 from cgraph.planning.options import COMPILE_KEYWORDS, CompileKeywords
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.sizes import SizedFunction, Sizes
 from cgraph.system.keywords import checks_keywords
 
@@ -54,6 +56,42 @@ def sized(
     options: Mapping[str, Any],
 ) -> SizedFunction:
     """Return one function of an opened model for all sizes. FormatError for an input of an unknown number of axes."""
+    check_tensors(opened, shapes, reading)
+
+    def build(sizes: Sizes) -> Callable[..., Function]:
+        return model_at(opened, shapes, reading, sizes).compile
+
+    return SizedFunction(build, shapes, most, options, output_names(opened, shapes))
+
+
+def valued(
+    opened: Source, shapes: Mapping[str, tuple[int | str, ...]], reading: Reading, options: Mapping[str, Any]
+) -> ValuedFunction:
+    """Return one function of an opened model for all sizes, and for all values of inputs that determine shapes.
+
+    FormatError for an input of an unknown number of axes.
+    """
+    check_tensors(opened, shapes, reading)
+
+    def build(sizes: Sizes, values: Mapping[str, Any]) -> Model:
+        return model_at(opened, shapes, replace(reading, constants={**reading.constants, **values}), sizes)
+
+    return ValuedFunction(build, shapes, options, output_names(opened, shapes))
+
+
+def model_at(opened: Source, shapes: Mapping[str, tuple[int | str, ...]], reading: Reading, sizes: Sizes) -> Model:
+    """Return the graph of an opened model at some sizes."""
+    whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
+    return build_model(opened, whole, reading.constants, reading.maximum)
+
+
+def output_names(opened: Source, shapes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the outputs, distinct from each other and from the inputs."""
+    return distinct_names([x.name for x in opened.proto.graph.output], shapes)
+
+
+def check_tensors(opened: Source, shapes: Mapping[str, Any], reading: Reading) -> None:
+    """Raise FormatError unless each input without a constant value is a tensor of a fixed number of axes."""
     stored = stored_names(opened.proto.graph)
     with opened.named():
         for x in opened.proto.graph.input:
@@ -61,13 +99,6 @@ def sized(
                 raise FormatError(
                     f"input {x.name!r} is not a tensor of a fixed number of axes. Use load with shapes= or constants="
                 )
-
-    def build(sizes: Sizes) -> Callable[..., Function]:
-        whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
-        return build_model(opened, whole, reading.constants, reading.maximum).compile
-
-    outputs = distinct_names([x.name for x in opened.proto.graph.output], shapes)
-    return SizedFunction(build, shapes, most, options, outputs)
 
 
 def open_shapes(source: str | Path | bytes) -> dict[str, tuple[int | str, ...]]:

@@ -164,14 +164,13 @@ def tile_calls(
     shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
         return KernelCalls()
-    other = None if weights_step else other_calls(conv, workspace)
-    if other is not None:
+    if not weights_step and (other := other_calls(conv, workspace)):
         return other
     each = 2 if weights_dtype == PAIRS else 1  # channels
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
     weights_dtype, unroll = weights_dtype or shape.dtype, shape.unroll // each
     t = tiling_of(shape, grid, source.n, weights_nbytes)
-    pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
+    pixels, tile_blocks = t.pixels, t.blocks
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES and conv.picks is None else 0
     offsets = extend_offsets(source.offsets, early_steps(shape), pixels * source.step)
@@ -247,6 +246,10 @@ class Tiling(Record):
     tiles: int
     block: int
     is_banded: bool
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.tiles // self.block)
 
 
 def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tiling:

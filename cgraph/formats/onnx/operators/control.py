@@ -109,7 +109,17 @@ def loop(c: Context) -> tuple[Value, ...]:
         c.spend(nodes=3)
         turns.state, values = turns.build(c)
         turns.collect(values)
-    return (*turns.state, *(stack_values(v, len(v)) if v else empty(p) for v, p in zip(turns.collected, turns.ends)))
+    if not turns.number:
+        return (*turns.state, *nothing_collected(c, turns))
+    return (*turns.state, *(stack_values(v, len(v)) for v in turns.collected))
+
+
+def nothing_collected(c: Context, turns: Turns) -> list[Value]:
+    """Return what a loop without iterations collects, of the dtype and shape that the file or an iteration gives."""
+    if all(v.type.tensor_type.elem_type for v in turns.ends):
+        return [empty(v) for v in turns.ends]
+    _, values = Turns(c).build(c)
+    return [stack_values([x], 1)[:0] for x in values]  # type: ignore[index]
 
 
 def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:
