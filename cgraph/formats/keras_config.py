@@ -163,6 +163,11 @@ def used(name: str, use: int) -> str:
 def parts_of(description: dict[str, Any]) -> tuple[Rows, list[Tensor], list[Tensor]]:
     """Return the layers of a description, each with its name, and the inputs and outputs."""
     kind = description.get("class_name")
+    if kind is None:
+        raise FormatError(
+            "it holds weights without a network, as model.save_weights writes them. Save the whole network with "
+            "model.save"
+        )
     if kind not in NETWORKS:
         raise FormatError(f"{kind!r:.80} is not a functional or sequential network: save one of these")
     config = description["config"]

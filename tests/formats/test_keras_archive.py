@@ -130,7 +130,7 @@ CASES = {
     "no description": ({"model.weights.h5": weights()}, "no member 'config.json'"),
     "no weights": ({"config.json": json.dumps(NETWORK)}, "no member 'model.weights.h5'"),
     "a description that is not JSON": (members() | {"config.json": "{"}, "config.json"),
-    "a description of no network": (members() | {"config.json": "{}"}, "None is not a functional or sequential"),
+    "a description of no network": (members() | {"config.json": "{}"}, "weights without a network"),
     "weights that are not HDF5": (members() | {"model.weights.h5": b"zeros"}, "is not a readable HDF5 file"),
     "an array that is missing": (
         members() | {"model.weights.h5": weights(without("layers/dense_1/vars/1"))},

@@ -183,6 +183,18 @@ def test_no_steps_leave_the_state(kind):
         np.testing.assert_array_equal(x, start)
 
 
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_lengths_of_samples_are_not_compared_in_each_step(kind, direction):
+    counts = []
+    for steps in (4, 9):
+        x, *weights = operands(kind, lengths=[2, 1, 3])
+        constants = dict(zip("wrbl", weights))
+        raw = one(kind, [("x", FLOAT, (steps, *x.shape[1:]))], constants, hidden_size=HIDDEN, direction=direction)
+        counts.append(sum(v.op.name in ("where", "greater", "less") for v in post_order(load(raw).outputs)))
+    assert counts[0] == counts[1] > 0
+
+
 def byte_operands(ways, kind="int8", *, columns=False, bias=True, lengths=None, state=True, peep=False):
     """Operands of onnxruntime's DynamicQuantizeLSTM: weights of bytes with their scales and zero points."""
     low, high = np.iinfo(kind).min + 1, np.iinfo(kind).max + 1

@@ -50,7 +50,7 @@ class Direction(Record):
 
     Fields
         w, r: for the input and for the state; ``[..., gates * hidden]`` if they are bytes
-        wb, rb: their biases ``[gates * hidden]``
+        wb, rb: their biases ``[gates * hidden]``; except in a GRU, `wb` is the sum of both
         peep: peephole weights of LSTM for the gates i, o and f, ``[3 * hidden]``, or None
         functions: activations in ONNX's order
         clip: bound of the inputs of activations, or None
@@ -98,7 +98,7 @@ def byte_product(x: Node, weights: Node, weights_format: tuple[Node, Node]) -> N
 
 
 def rnn_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-    return (d.functions[0](d.cut(x + cg.matmul(state[0], d.r.T) + d.rb)),)
+    return (d.functions[0](d.cut(x + d.of_state(state[0]))),)
 
 
 def gru_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -118,7 +118,7 @@ def lstm_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...
     h, cell = state
     n = h.shape[1]
     f, g, last = d.functions
-    all_gates = x + d.of_state(h) + d.rb
+    all_gates = x + d.of_state(h)
     i, o, forget, c = (all_gates[:, k * n : (k + 1) * n] for k in range(4))
     if d.peep is not None:
         i, forget = i + d.peep[:n] * cell, forget + d.peep[2 * n :] * cell
@@ -202,8 +202,10 @@ def one_direction(
         gates = cg.reshape(prefix(flat, length.node * batch), (steps, batch, d.size))
         return run.counted(gates, state, length.node)
     c.spend(nodes=NODES_PER_STEP * steps)
-    count = length.node if isinstance(length, Size) else None
-    return run.written_out(cg.reshape(flat, (steps, batch, d.size)), state, count)
+    if isinstance(length, Size):
+        whole = cg.reshape(length.node, (1, 1))
+        run = replace(run, ends=whole if ends is None else cg.minimum(ends, whole))
+    return run.written_out(cg.reshape(flat, (steps, batch, d.size)), state)
 
 
 class Run(Record, eq=False):
@@ -211,7 +213,7 @@ class Run(Record, eq=False):
 
     Fields
         step: from the gates of one step ``[batch, gates * hidden]`` and the state to the next state
-        turned: from the last step to the first
+        turned: from the last step of each sample to the first
         ends: the length of each sample ``[batch, 1]``: afterwards its results are 0 and its state stays; None without
     """
 
@@ -227,16 +229,33 @@ class Run(Record, eq=False):
         alive = cg.greater(end, t)
         return cg.where(alive, new[0], cg.zeros_like(new[0])), tuple(cg.where(alive, a, b) for a, b in zip(new, state))
 
-    def written_out(self, gates: Node, state: tuple[Node, ...], count: Node | None) -> tuple[Node, tuple[Node, ...]]:
-        """Return results and last state of a graph with the nodes of each step; from `count` on, nothing changes."""
-        length, ends = gates.shape[0], self.ends
-        if count is not None:
-            whole = cg.reshape(count, (1, 1))
-            ends = whole if ends is None else cg.minimum(ends, whole)
-        results: list[Any] = [None] * length
-        for t in reversed(range(length)) if self.turned else range(length):
-            results[t], state = self.at(t, gates[t], state, ends)
-        return cg.stack(results, 0) if results else cg.zeros((0, *state[0].shape), gates.dtype), state
+    def written_out(self, gates: Node, state: tuple[Node, ...]) -> tuple[Node, tuple[Node, ...]]:
+        """Return results and last state of a graph with the nodes of each step.
+
+        Steps after the end of a sample are computed, since no earlier one reads them, and their results are left out.
+        """
+        if not gates.shape[0]:
+            return cg.zeros((0, *state[0].shape), gates.dtype), state
+        places = [*range(gates.shape[0])]
+        if self.ends is None:
+            y, states = self.all_steps(gates, state, places[::-1] if self.turned else places)
+            return y, states[-1]
+        order = turned_rows(gates.shape[:2], self.ends) if self.turned else None
+        y, states = self.all_steps(rows_in(gates, order), state, places)
+        steps = Const(np.array(places)[:, None, None])
+        y = cg.where(cg.less(steps, self.ends), y, cg.zeros_like(y))
+        last = tuple(last_of(cg.stack(values, 0), first, self.ends) for values, first in zip(zip(*states), state))
+        return rows_in(y, order), last
+
+    def all_steps(self, gates: Node, state: tuple[Node, ...], order: list[int]) -> tuple[Node, list[tuple[Node, ...]]]:
+        """Return the results of steps by their place, and the states after them in order."""
+        results: list[Any] = [None] * len(order)
+        states = []
+        for t in order:
+            state = self.step(gates[t], state)
+            results[t] = state[0]
+            states.append(state)
+        return cg.stack(results, 0), states
 
     def counted(self, gates: Node, state: tuple[Node, ...], count: Node) -> tuple[Node, tuple[Node, ...]]:
         """Return results and last state of a loop of `count` steps, which is at most that of the gates."""
@@ -253,6 +272,28 @@ class Run(Record, eq=False):
         start = (Const(np.array(0, np.int64)), cg.broadcast_to(zero, (length, *state[0].shape)), *state)
         _, y, *last = cg.while_loop(lambda values: cg.less(values[0], count), one_step, start, length)
         return y, tuple(last)
+
+
+def last_of(values: Node, first: Node, ends: Node) -> Node:
+    """Return each sample's value of its last step ``[batch, hidden]`` from all of them, or its first one."""
+    last_steps = cg.reshape(cg.maximum(cg.broadcast_to(ends, (first.shape[0], 1)) - 1, 0), (1, -1))
+    return cg.where(cg.greater(ends, 0), rows_in(values, last_steps)[0], first)
+
+
+def turned_rows(shape: tuple[int, ...], ends: Node) -> Node:
+    """Return, for each step and sample, the step that is there if each sample is read from its end on."""
+    steps = Const(np.arange(shape[0])[:, None])
+    ends = cg.reshape(cg.broadcast_to(ends, (shape[1], 1)), (1, -1))
+    return cg.where(cg.less(steps, ends), ends - 1 - steps, steps)
+
+
+def rows_in(x: Node, steps: Node | None) -> Node:
+    """Return the values of ``[length, batch, n]`` at steps ``[k, batch]`` of each sample; all of them for None."""
+    if steps is None:
+        return x
+    length, batch, n = x.shape
+    places = steps * batch + Const(np.arange(batch))
+    return cg.reshape(cg.take(cg.reshape(x, (length * batch, n)), cg.reshape(places, (-1,)), 0), (-1, batch, n))
 
 
 def functions_of(c: Context, directions: int) -> list[Function]:
@@ -287,4 +328,7 @@ def direction_of(c: Context, i: int, x: Node) -> Direction:
     functions = functions_of(c, i + 1)[i * count :][:count]
     peep = c[7][i] if c.kind == "LSTM" and c.value(7) is not None else None
     options = {name: c.attribute(name, 0) for name in ("input_forget", "linear_before_reset")}
-    return Direction(w, r, bias[:size], bias[size:], peep, functions, c.attribute("clip"), options, formats)
+    wb, rb = bias[:size], bias[size:]
+    if c.kind != "GRU":
+        wb = wb + rb
+    return Direction(w, r, wb, rb, peep, functions, c.attribute("clip"), options, formats)
