@@ -11,7 +11,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from cgraph.lowering.options import LoweringOptions
-from cgraph.lowering.pack_matmul import pack_matmul
+from cgraph.lowering.pack_matmul import CACHED, pack_matmul
 from cgraph.ops.linear import Matmul
 from cgraph.ops.loop import Loop
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
@@ -32,7 +32,6 @@ MANY = cg.Var((3, 4, 4), "float64", "many")
 UNPACKED = {
     "a Var": X @ Z,
     "the left side": CONSTANT @ X,
-    "one row and columns in one piece each": X[:1] @ CONSTANT.T,
     "one row and one column": X[:1] @ CONSTANT.op.array[:, :1],
     "constants that differ by batch": MANY @ BATCHES,
     "whole numbers": WHOLE @ np.ones((4, 4), "int32"),
@@ -42,6 +41,7 @@ UNPACKED = {
 }
 PACKED = {
     "one row": X[:1] @ CONSTANT,
+    "one row and few columns in one piece each": X[:1] @ CONSTANT.T,
     "one row, joined": fuse_matmul((cg.relu(X[:1] @ CONSTANT),))[0],
     "two rows": X[:2] @ CONSTANT,
     "a turned constant": X @ CONSTANT.T,
@@ -83,7 +83,7 @@ def test_a_large_constant_that_is_transposed_for_a_product_is_not_copied_before_
     found = x @ cg.Const(rng.standard_normal((200, 150), np.float32)).T
     assert fold_constants((found,)) == (found,)
     assert_near(cg.compile(found)(), evaluate([found])[0], "normal products", 1)
-    assert isinstance(steps(found)[0], PackedMatmul) == (found.size > 200)
+    assert isinstance(steps(found)[0], PackedMatmul)
 
 
 @pytest.mark.parametrize("axes", list(permutations(range(3))))
@@ -100,12 +100,14 @@ def steps(node):
     return [n.op for n in cg.compile(node).compiled.layout.steps]
 
 
-def test_one_row_reads_panels_but_of_columns_that_lie_in_one_piece():
-    x, w = cg.Var((1, 30), name="x"), np.ones((30, 20), "float32")
+def test_one_row_reads_panels_but_of_columns_that_lie_in_one_piece_and_exceed_a_cache():
+    x, w = cg.Var((1, 1024), name="x"), np.ones((1024, 20), "float32")
     (op,) = steps(x @ cg.Const(w) + np.ones(20, "float32"))
     assert isinstance(op, PackedMatmul)
-    (op,) = steps(x @ cg.Const(np.ones((3000, 30), "float32")).T + np.ones(3000, "float32"))
-    assert isinstance(op, MatmulEpilogue)
+    most = CACHED // (1024 * 4)
+    for columns, kind in ((most, PackedMatmul), (most + 1, MatmulEpilogue)):
+        (op,) = steps(x @ cg.Const(np.ones((columns, 1024), "float32")).T + np.ones(columns, "float32"))
+        assert isinstance(op, kind)
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
