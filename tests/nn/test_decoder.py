@@ -401,3 +401,37 @@ def test_a_cache_serves_one_operand(operands):
     assert layer(xs[0], mode=mode).shape == (2, 1, 8)
     with pytest.raises(InputError, match="a cache needs a causal layer with one operand"):
         layer(*xs[:operands], mode=mode)
+
+
+@pytest.mark.parametrize("choice", [nn.Choice(1.0), nn.Choice(1.0, top_k=4), nn.Choice(1.0, top_p=0.9)], ids=str)
+def test_where_all_random_numbers_are_zero_the_best_token_is_drawn(choice, monkeypatch):
+    monkeypatch.setattr(cg, "random_uniform", lambda key, shape: cg.zeros(shape))
+    scores = cg.Const(np.array([[0.0, 3.0, 1.0, 2.0], [5.0, 0.0, 0.0, 1.0]], "f4"))
+    assert choice.of(scores, cg.Const(cg.random_key(0))).eval().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint64", "int8", "int64"])
+def test_tokens_may_have_any_integer_dtype_and_reach_the_last_symbol(dtype):
+    (generator,) = generators(small(), {})
+    assert generator([np.array([1, 8], dtype)], 3) == generator([[1, 8]], 3)
+    with pytest.raises(InputError, match="Pass tokens, integers from 0 to 8"):
+        generator([np.array([1, 9], dtype)], 3)
+
+
+@pytest.mark.parametrize(("length", "chunk"), [(7, 7), (32, 32), (33, 32)])
+def test_a_prompt_is_read_in_pieces_no_longer_than_a_sequence(length, chunk):
+    model = nn.models.gpt(1, symbols=9, length=length, features=8, heads=2, layers=1)
+    (generator,) = generators(model, {})
+    assert generator.prompt.inputs[0].shape == (1, chunk)
+    (tokens,) = generator([[1] * (length - 1)], 1)
+    assert len(tokens) == 1
+    with pytest.raises(InputError, match=f"a prompt of {length} tokens and 1 more exceed the decoder's length"):
+        generator([[1] * length], 1)
+
+
+def test_a_prompt_of_another_row_may_be_the_longest():
+    generator = nn.Generator(small(), 2, engine="reference")
+    for prompts in ([[1] * 38, [2]], [[2], [1] * 38]):
+        assert [len(x) for x in generator(prompts, 2)] == [2, 2]
+        with pytest.raises(InputError, match="a prompt of 38 tokens and 3 more exceed the decoder's length of 40"):
+            generator(prompts, 3)

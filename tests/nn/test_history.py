@@ -138,3 +138,8 @@ def test_without_matplotlib_a_notebook_has_no_picture_and_a_plot_says_what_to_in
     with pytest.raises(UnavailableError, match="plots need the package matplotlib: pip install"):
         history.plot(tmp_path / "losses.png")
     assert not (tmp_path / "losses.png").exists()
+
+
+def test_the_running_mean_of_float32_forgets_a_huge_loss_without_a_trace():
+    x = np.float32([2.0**26, *[1.0] * 60])
+    assert running_mean(x)[50:].tolist() == [1.0] * 11
