@@ -151,3 +151,13 @@ def test_a_random_shift_leaves_all_other_arrays_alone():
     others = np.arange(3), np.ones((3, 2, 2)), "text"
     moved, *rest = random_shift(1)((np.zeros((3, 1, 2, 2)), *others), np.random.default_rng(0))
     assert moved.shape == (3, 1, 2, 2) and len(rest) == 3 and all(x is y for x, y in zip(rest, others))
+
+
+def test_a_random_shift_draws_rows_and_columns_for_each_picture_in_turn():
+    images = np.random.default_rng(1).random((5, 1, 3, 4))
+    moved, _ = random_shift(2)((images, None), np.random.default_rng(7))
+    wide = np.pad(images, [(0, 0), (0, 0), (2, 2), (2, 2)])
+    places = np.random.default_rng(7).integers(0, 5, (5, 2))
+    assert len({*map(tuple, places)}) > 3 and (places[:, 0] != places[:, 1]).any()
+    for picture, whole, (r, s) in zip(moved, wide, places):
+        np.testing.assert_array_equal(picture, whole[:, r : r + 3, s : s + 4])
