@@ -63,7 +63,12 @@ def test_the_parameters_to_change_are_sent_by_their_paths(trained):
     halves = SimpleNamespace(update="update", state={"step": 3}, parts=("a",))
     update = step_of(model, halves, step)
     assert update.parameters == (model.parameters() if chosen is None else chosen)
-    assert (update.function, update.state, update.parts, update.metrics) == ("update", {"step": 3}, ("a",), step.metrics)
+    assert (update.function, update.state, update.parts, update.metrics) == (
+        "update",
+        {"step": 3},
+        ("a",),
+        step.metrics,
+    )
 
 
 RULES = {

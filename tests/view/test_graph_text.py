@@ -241,7 +241,9 @@ def test_an_array_beside_the_text_has_its_shape_dtype_and_every_bit():
     array = np.arange(20.0)
     written = cg.text(cg.Const(array))
     for other in (array.astype("f4"), array.reshape(4, 5), array.astype("i8")):
-        with pytest.raises(FormatError, match=re.escape(f"constants['%0'] is {other.dtype}{list(other.shape)}, the line")):
+        with pytest.raises(
+            FormatError, match=re.escape(f"constants['%0'] is {other.dtype}{list(other.shape)}, the line")
+        ):
             cg.graph_from_text(written, {"%0": other})
     digits = written.split("sha256:")[1].split()[0]
     changed = written.replace(digits, digits[:-1] + ("0" if digits[-1] != "0" else "1"))

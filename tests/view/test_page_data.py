@@ -89,8 +89,8 @@ def item(kind, *operands, output=False):
 def test_constants_and_views_of_constants_alone_are_folded_unless_they_are_outputs():
     items = [
         item(diagram.CONST), item(diagram.VAR), item(diagram.VIEW, 0), item(diagram.VIEW, 0, 1),
-        item(diagram.OP, 0), item(diagram.VIEW, 2), item(diagram.CONST, output=True), item(diagram.VIEW, 0, output=True),
-        item(diagram.VIEW, 6), item(diagram.VIEW, 0, 6),
+        item(diagram.OP, 0), item(diagram.VIEW, 2), item(diagram.CONST, output=True),
+        item(diagram.VIEW, 0, output=True), item(diagram.VIEW, 6), item(diagram.VIEW, 0, 6),
     ]  # fmt: skip
     folded = folded_of(diagram.Diagram(tuple(items), ()))
     assert [i for i, is_folded in enumerate(folded) if is_folded] == [0, 2, 5]
