@@ -11,6 +11,7 @@ import cgraph as cg
 import nn
 from cgraph import InputError, ShapeError
 from nn.layers.positions import alibi_slopes, relative_bias, relative_buckets, rotate
+from nn.models.decoder import approximate_gelu
 from tests.support.tolerance import assert_close, assert_near
 
 SIZES = {"symbols": 40, "length": 48, "features": 32, "heads": 4, "layers": 2}
@@ -435,3 +436,12 @@ def test_a_prompt_of_another_row_may_be_the_longest():
         assert [len(x) for x in generator(prompts, 2)] == [2, 2]
         with pytest.raises(InputError, match="a prompt of 38 tokens and 3 more exceed the decoder's length of 40"):
             generator(prompts, 3)
+
+
+def test_the_gelu_of_gpt_2_is_that_of_a_tanh():
+    x = np.linspace(-3, 3, 13)
+    want = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    got = approximate_gelu(cg.Const(x.astype("f4"))).eval()
+    assert_close(got, want.astype("f4"))
+    assert (got != cg.gelu(cg.Const(x.astype("f4"))).eval())[x != 0].any()
+    assert small().blocks[0].mixing.parts[1].function is approximate_gelu
