@@ -1,4 +1,4 @@
-"""What data_parallel decides before and between the rounds of its workers, without any worker."""
+"""What data_parallel decides before the first round of its workers."""
 
 from types import SimpleNamespace
 
@@ -9,8 +9,7 @@ import nn
 from cgraph.errors import InputError, PositionError
 from nn.loader import SampleSource
 from nn.losses import cross_entropy, quadratic
-from nn.parallel import train as parallel
-from nn.parallel.train import ParallelRun, check_batches, factory_source, resumed_run, step_of
+from nn.parallel.train import check_batches, factory_source, resumed_run, step_of
 from nn.settings import StepSettings, TrainSettings
 
 X, CLASSES = np.ones((12, 3), "f4"), np.array([0, 1] * 6)
@@ -69,62 +68,3 @@ def test_the_parameters_to_change_are_sent_by_their_paths(trained):
         ("a",),
         step.metrics,
     )
-
-
-RULES = {
-    "none": None,
-    "steps": nn.Checkpoint("x", steps=3),
-    "epochs": nn.Checkpoint("x", epochs=0.5),
-    "both": nn.Checkpoint("x", steps=4, epochs=2),
-    "own": nn.Checkpoint("x", when=lambda step, loss: False),
-    "best": nn.Checkpoint("x", best="loss"),
-}
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("each", [1, 4, 7])
-def test_a_round_ends_where_a_checkpoint_an_epoch_or_the_run_does(rule, each):
-    checkpoint, total = RULES[rule], 18
-    for count in range(total):
-        run = SimpleNamespace(
-            losses=[0.0] * count, total=total, data=SimpleNamespace(steps_per_epoch=each),
-            settings=SimpleNamespace(checkpoint=checkpoint),
-        )  # fmt: skip
-        ends = (
-            step
-            for step in range(count + 1, total + 1)
-            if step % each == 0 or step == total or rule == "own" or (checkpoint and checkpoint.due(step, each, 0.0))
-        )
-        assert ParallelRun.steps_until_due(run) == next(ends) - count, count
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_the_job_ends_on_all_workers_however_the_run_ends(fails, monkeypatch):
-    calls = []
-
-    class Coordinator:
-        def __init__(self, *arguments):
-            calls.append(arguments)
-
-        def close(self):
-            calls.append("closed")
-
-    class Run(ParallelRun):
-        def __init__(self):
-            pass
-
-        def run_remaining(self):
-            assert not self.pending and calls[1:] == []
-            if fails:
-                raise KeyboardInterrupt
-            return "history"
-
-    monkeypatch.setattr(parallel, "import_module", lambda name: SimpleNamespace(Coordinator=Coordinator))
-    monkeypatch.setattr(parallel, "facts", lambda function: ("facts", function))
-    run, halves = Run(), SimpleNamespace(update="update")
-    if fails:
-        with pytest.raises(KeyboardInterrupt):
-            run.run_on("client", "job", halves)
-    else:
-        assert run.run_on("client", "job", halves) == "history"
-    assert calls == [("client", "job", ("facts", "update"), run.current_state), "closed"]
