@@ -104,3 +104,15 @@ def test_a_description_of_no_arrays_is_refused_with_a_short_text(facts, text, tm
     with pytest.raises(FormatError) as error:
         read_checkpoint(tmp_path / "at.json")
     assert text in str(error.value).replace(f"{tmp_path}/", "") and len(str(error.value)) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "3", '{"arrays": "x", "sha256": ""}'])
+def test_a_file_that_is_no_description_is_named_with_the_way_out(text, tmp_path):
+    path = tmp_path / "at.json"
+    path.write_text(text)
+    with pytest.raises(FormatError) as error:
+        read_checkpoint(path)
+    message = str(error.value)
+    assert message.startswith(f"{path} is not a checkpoint: ") and message.endswith(
+        ". Delete it, or pass another path."
+    )

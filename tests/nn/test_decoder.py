@@ -445,3 +445,40 @@ def test_the_gelu_of_gpt_2_is_that_of_a_tanh():
     assert_close(got, want.astype("f4"))
     assert (got != cg.gelu(cg.Const(x.astype("f4"))).eval())[x != 0].any()
     assert small().blocks[0].mixing.parts[1].function is approximate_gelu
+
+
+ANSWERS = {
+    "1 prompts for a batch of 2. Pass 2 prompts, or make the Generator with batch=.": lambda g: g([[1]], 3),
+    "3 prompts for a batch of 2. Pass 2 prompts, or make the Generator with batch=.": lambda g: g([[1]] * 3, 3),
+    "a prompt of 40 tokens and 9 more exceed the decoder's length of 48. Lower tokens=.": lambda g: g(
+        [[1], [1] * 40], 9
+    ),
+    "a prompt is empty. Pass at least one token, such as the one that begins a text.": lambda g: g([[1], []], 3),
+    "a prompt is [40]. Pass tokens, integers from 0 to 39.": lambda g: g([[1], [40]], 3),
+    "a prompt is [[1, 2]]. Pass tokens, integers from 0 to 39.": lambda g: g([[1], [[1, 2]]], 3),
+    "tokens is -1. Pass the number of new tokens, an integer >= 0.": lambda g: g([[1], [2]], -1),
+    "batch is 0. Pass the number of sequences, an integer >= 1.": lambda g: nn.Generator(small(), 0),
+    "a Generator got 3 and Choice(temperature=0.0, top_k=0, top_p=1.0). Pass a Decoder and an nn.Choice.": (
+        lambda g: nn.Generator(3)
+    ),
+    "Choice(temperature=1.0, top_k=2, top_p=1.5) is out of range. Use temperature >= 0, an integer top_k >= 0 and 0 < "
+    "top_p <= 1.": lambda g: nn.Choice(1.0, 2, 1.5),
+    "49 tokens exceed the decoder's length of 48. Pass fewer, or build it with length=.": (
+        lambda g: nn.models.gpt(None, **SIZES)(cg.Var((1, 49), "int64"))
+    ),
+    "features 32 is not a multiple of heads 5. Change either.": lambda g: nn.MultiHeadAttention(32, 5),
+    "heads 4 is not a multiple of key_heads 3. Change either.": lambda g: nn.MultiHeadAttention(32, 4, key_heads=3),
+    "rotary embeddings need heads of an even size, not 3. Change features or heads.": (
+        lambda g: nn.MultiHeadAttention(12, 4, rotary=1e4)
+    ),
+    "buckets 8, farthest 7, alibi False: use at least 4 buckets, a larger farthest, and alibi=False.": (
+        lambda g: nn.MultiHeadAttention(32, 4, buckets=8, farthest=7)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ANSWERS)
+def test_a_refusal_has_each_number_at_its_words(message, generator):
+    with pytest.raises((InputError, ShapeError)) as error:
+        ANSWERS[message](generator)
+    assert str(error.value) == message
