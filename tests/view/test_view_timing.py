@@ -94,3 +94,8 @@ def test_a_program_has_kernels_and_calls_and_the_reference_engine_none():
     kernels, calls = program_size(chain())
     assert 1 <= kernels <= calls and calls >= 2
     assert program_size(chain(engine="reference")) is None
+
+
+def test_kernels_are_counted_once_and_calls_each_time():
+    code = SimpleNamespace(compiled_kernels=["a", "b"], table=[0] * 5)
+    assert program_size(SimpleNamespace(compiled="a plan", program=SimpleNamespace(code=code))) == (2, 5)
