@@ -278,9 +278,9 @@ def test_a_question_names_the_file_once(name, folder):
 
 
 @pytest.mark.parametrize(("weights", "seed"), [(None, 0), (Path("w"), None)])
-def test_parameters_are_drawn_from_the_seed_0_only_where_there_is_no_file_of_them(weights, seed, monkeypatch):
+def test_parameters_are_drawn_from_the_seed_0_only_without_a_file_of_them(weights, seed, monkeypatch):
     calls = []
     monkeypatch.setattr(model.darknet, "load", lambda *args, **named: calls.append((args, named)))
-    with pytest.raises(AttributeError):  # there is no model
+    with pytest.raises(AttributeError):  # since load returns None
         load_model("net.cfg", ModelOptions(weights=weights))
     assert calls == [((Path("net.cfg"), weights), {"seed": seed})]

@@ -107,7 +107,7 @@ def test_a_description_of_no_arrays_is_refused_with_a_short_text(facts, text, tm
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "3", '{"arrays": "x", "sha256": ""}'])
-def test_a_file_that_is_no_description_is_named_with_the_way_out(text, tmp_path):
+def test_a_file_without_a_description_is_named_with_the_way_out(text, tmp_path):
     path = tmp_path / "at.json"
     path.write_text(text)
     with pytest.raises(FormatError) as error:

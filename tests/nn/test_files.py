@@ -223,7 +223,7 @@ def test_files_of_the_pattern_and_their_parts_are_removed_except_the_one_that_st
     assert {x.name for x in tmp_path.iterdir()} == set(left)
 
 
-def test_a_file_that_another_process_removes_first_is_no_error(tmp_path):
+def test_a_file_that_another_process_removes_first_raises_nothing(tmp_path):
     (tmp_path / "a2").touch()
     folder = SimpleNamespace(iterdir=lambda: [tmp_path / name for name in ("a1", "a2")])
     remove_others(folder, r"a\d", keep="")

@@ -231,7 +231,7 @@ def test_switches_of_a_layer_and_its_bases_are_true_or_false_by_name_and_by_posi
             layer(*[False] * len(first), 2)
 
 
-def test_a_layer_that_is_no_member_leaves_the_paths_of_the_members():
+def test_a_layer_outside_the_tree_leaves_the_paths_of_the_members():
     class Around(nn.Layer):
         first: nn.Layer
         second: nn.Layer

@@ -74,7 +74,7 @@ def test_a_resize_keeps_channels_and_corners_apart():
      np.zeros((5, 4, 3), "f4"), np.zeros((1, 5, 4, 3), "u1")],
     ids=lambda x: f"{x.dtype}{list(x.shape)}",
 )  # fmt: skip
-def test_what_is_no_picture_is_named(picture):
+def test_other_arrays_than_pictures_are_named(picture):
     with pytest.raises(InputError) as error:
         network_view(picture, torchvision_config((32, 48)))
     assert str(error.value) == (f"a picture is {picture.dtype}{list(picture.shape)}. Pass uint8[rows, columns, 3].")

@@ -82,7 +82,7 @@ def test_a_cell_of_a_mask_is_the_mean_of_samples_and_only_by_the_rule_of_centres
             assert_near(found[i, j], want, "float32 crops")
 
 
-def test_the_best_box_of_an_object_is_no_negative_one_however_little_it_overlaps():
+def test_the_best_box_of_an_object_is_never_negative_however_little_it_overlaps():
     overlaps = cg.Const(np.float32([[[0.2, 0.1], [0.1, 0.05], [0.6, 0.0]]]))
     there = cg.Const(np.array([[True, True]]))
     for best_of_each, want in ((True, [True, False, True]), (False, [False, False, True])):

@@ -59,8 +59,8 @@ def test_pictures_that_cannot_be_read_are_refused_by_name(folder):
         nn.picture_folder(folder, 0, 4)
 
 
-def test_pictures_and_classes_are_in_the_order_of_their_names_and_folders_are_no_pictures(folder, monkeypatch):
-    """Whatever order the system lists them in."""
+def test_pictures_and_classes_are_in_the_order_of_their_names_without_folders(folder, monkeypatch):
+    """In any order in which the system lists them."""
     (folder / "red" / "folder.png").mkdir()
     for name in ("rglob", "iterdir"):
         plain = getattr(Path, name)

@@ -136,7 +136,7 @@ def test_complete_batches_are_those_that_all_inputs_have(shorter, monkeypatch):
     runs = []
     monkeypatch.setattr(cg.quantiser, "quantise", lambda outputs, inputs, given, *rest, **options: runs.extend(given))
     arrays = tuple(np.ones((6 - 3 * (i == shorter), n), "f4") for i, n in enumerate((3, 5)))
-    with pytest.raises(AttributeError):  # there is no network
+    with pytest.raises(AttributeError):  # since quantise returns None
         nn.quantise(nn.initialise(Both(tuple), 0), arrays, batch=2, progress=False)
     assert [[x.shape for x in run] for run in runs] == [[(2, 3), (2, 5)]]
 

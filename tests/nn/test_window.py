@@ -35,7 +35,7 @@ def test_one_integer_of_any_kind_is_the_size_of_each_axis(number):
 
 
 @pytest.mark.parametrize("wrong", [2.5, None])
-def test_what_is_no_size_is_named(wrong):
+def test_other_values_than_sizes_are_named(wrong):
     with pytest.raises(ShapeError, match=f"{wrong} is not a size. Pass an integer, or one per axis"):
         sizes(wrong, 2)
 
