@@ -122,7 +122,7 @@ def region_text(region: RegionRow) -> str:
     return (
         f"step {region.step}, {plain(region.name)}: {len(region.rings) + 1} values in {region.bands} bands, "
         f"{bytes_text(region.nbytes)} in place of {bytes_text(region.whole_nbytes)}; {region.slides} slides copy "
-        f"{bytes_text(region.slid_nbytes)}; calls take about {seconds_text(region.seconds) or '0 s'} more"
+        f"{bytes_text(region.slid_nbytes)}; calls take about {seconds_text(region.seconds)} more"
     )
 
 

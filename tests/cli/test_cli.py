@@ -1,11 +1,13 @@
 """The command ``cgraph``: which modules it loads, the status of each ending, and errors in one visible line."""
 
+import os
 from argparse import Namespace
 from importlib import import_module
 
 import pytest
 
-from cgraph.cli import COMMANDS, main, names_for, parse, parser_of, status_of, text_of, whole_parser
+from cgraph import cli
+from cgraph.cli import COMMANDS, forget_output, main, names_for, parse, parser_of, status_of, text_of, whole_parser
 from cgraph.errors import FormatError, GraphError
 from cgraph.version import __version__
 
@@ -84,6 +86,8 @@ def test_faults_interrupts_and_closed_pipes_are_no_errors_of_the_user(error):
 def test_the_text_of_a_system_error_is_file_and_reason():
     assert text_of(FileNotFoundError(2, "No such file or directory", "x.npy")) == "x.npy: No such file or directory"
     assert text_of(FileNotFoundError(2, "No such file or directory")) == "[Errno 2] No such file or directory"
+    assert text_of(OSError(5, "Input/output error", "")) == ": Input/output error"
+    assert text_of(OSError(9, "Bad file descriptor", 0)) == "0: Bad file descriptor"
     assert text_of(GraphError("said")) == "said"
 
 
@@ -102,3 +106,26 @@ def test_the_version_is_printed(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
     assert stopped.value.code == 0 and capsys.readouterr().out == f"cgraph {__version__}\n"
+
+
+def test_a_reader_that_closes_the_pipe_ends_the_command_with_the_status_of_shells(monkeypatch, capsys):
+    calls = []
+    monkeypatch.setattr(cli, "parse", lambda words: raising(BrokenPipeError(32, "Broken pipe")))
+    monkeypatch.setattr(cli, "forget_output", lambda: calls.append(0))
+    assert main(["info"]) == 141 and calls == [0]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_command_may_run_where_the_shell_has_closed_the_output(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert status_of(Namespace(run=lambda args: 1, traceback=False)) == 1
+
+
+def test_output_that_is_forgotten_leaves_no_descriptor_open(monkeypatch, tmp_path):
+    with open(tmp_path / "out", "w") as out:
+        monkeypatch.setattr("sys.stdout", out)
+        before = len(os.listdir("/dev/fd"))
+        forget_output()
+        assert len(os.listdir("/dev/fd")) == before
+        out.write("lost")
+    assert (tmp_path / "out").read_text() == ""

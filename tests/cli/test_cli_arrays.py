@@ -7,6 +7,7 @@ import cgraph as cg
 from cgraph.cli.arrays import check_name, read_array, read_inputs
 from cgraph.cli.pictures import Look
 from cgraph.errors import FormatError
+from tests.cli.test_sounds import write_sound
 
 X, Y, N = cg.Var((2,), name="x"), cg.Var((3,), "float64", "y"), cg.Var((2,), "int32", "n")
 INPUTS = (X, Y, N)
@@ -109,3 +110,16 @@ def test_a_name_is_checked_unless_the_whole_text_is_a_file(folder):
     for text in ("z=a.npy", "=a.npy", "X=a.npy"):
         with pytest.raises(FormatError, match="Use one of x, y"):
             check_name(text, ("x", "y"))
+
+
+@pytest.mark.parametrize("name", ["v.NPZ", "v.Npz", "v.npz"])
+def test_an_archive_is_known_by_its_ending_in_any_letters(name, folder):
+    with open(name, "wb") as file:
+        np.savez(file, y=ARRAYS["b.npy"], x=ARRAYS["a.npy"], n=ARRAYS["c.npy"])
+    assert read(name) == WHOLE
+
+
+@pytest.mark.parametrize("name", ["s.WAV", "s.Wav", "s.wav"])
+def test_a_sound_is_known_by_its_ending_in_any_letters(name, folder):
+    write_sound(folder / name, np.array([[0], [1 << 14]]), 2)
+    assert read(name, inputs=[X]) == {"x": [0, 0.5]}

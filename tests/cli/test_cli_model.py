@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.cli import main
+from cgraph.cli import main, model
 from cgraph.cli.model import (
     READERS,
     CliModel,
@@ -253,3 +253,34 @@ def test_a_function_that_is_compiled_anew_keeps_its_updates():
     plain = CliModel((x + state,), (x,), {state: state + x}).compiled(engine="reference")
     plain(np.ones(2, "f4"))
     assert state.value.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("name", ["NET.ONNX", "net.Onnx"])
+def test_flags_of_a_format_belong_to_its_ending_in_any_letters(name, folder):
+    x = cg.Var((1, 2), name="x")
+    save("net.onnx", cg.exp(x), [x])
+    Path("net.onnx").rename(name)
+    assert model_from(args_of(name, "--shape", "x=1x2")).inputs[0].shape == (1, 2)
+    with pytest.raises(FormatError, match=f"^{name}: --weights changes nothing here. Leave it out$"):
+        model_from(args_of(name, "--weights", "w"))
+
+
+@pytest.mark.parametrize("name", ["net.onnx", "folder/net.onnx"])
+def test_a_question_names_the_file_once(name, folder):
+    helper = pytest.importorskip("onnx").helper
+    values = [helper.make_tensor_value_info(x, 1, ["N", 2]) for x in "xy"]
+    graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "g", values[:1], values[1:])
+    (folder / "folder").mkdir()
+    Path(name).write_bytes(helper.make_model(graph).SerializeToString())
+    with pytest.raises(FormatError) as error:
+        load_model(name)
+    assert str(error.value) == f"{name}: sizes of inputs are unknown; give --shape N=1"
+
+
+@pytest.mark.parametrize(("weights", "seed"), [(None, 0), (Path("w"), None)])
+def test_parameters_are_drawn_from_the_seed_0_only_without_a_file_of_them(weights, seed, monkeypatch):
+    calls = []
+    monkeypatch.setattr(model.darknet, "load", lambda *args, **named: calls.append((args, named)))
+    with pytest.raises(AttributeError):  # since load returns None
+        load_model("net.cfg", ModelOptions(weights=weights))
+    assert calls == [((Path("net.cfg"), weights), {"seed": seed})]

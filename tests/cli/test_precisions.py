@@ -87,3 +87,19 @@ def test_rows_stand_for_the_options_of_their_names_and_one_without_a_plan_ends_n
     assert NoWeights.asked == [{}, {"weights_dtype": "bfloat16"}, {"precision": "bf16"}]
     assert lines[2] == "bfloat16 weights  no such weights"
     assert lines[3].split()[:2] == ["bf16", "products"] and lines[3].split()[2:] == lines[1].split()[1:]
+
+
+def test_the_quantiser_gets_the_values_that_were_passed_and_draws_the_others(monkeypatch):
+    samples = []
+
+    def noted(outputs, inputs, runs, **options):
+        samples.extend(runs)
+        raise GraphError("enough")
+
+    monkeypatch.setattr("cgraph.cli.precisions.quantise", noted)
+    x, y = (cg.Var((4, 4), name=name) for name in "xy")
+    value = np.full((4, 4), 7, "f4")
+    for constants in ({"x": value}, {"y": value}):
+        precision_lines(CliModel((x @ y,), (x, y)), constants, "m")
+    (x1, y1), (x2, y2) = samples
+    assert (x1 == 7).all() and (y2 == 7).all() and (y1 != 7).all() and (x2 != 7).all()

@@ -101,3 +101,9 @@ def test_every_option_is_passed_on(model, words, tmp_path, monkeypatch):
     (((x,), runs, labels, options),) = calls
     assert x.name == "image" and len(runs) == 6 and labels.tolist() == [0, 1, 2]
     assert options == Choices._defaults | CHOICES[words]
+
+
+@pytest.mark.parametrize("name", ["q.ONNX", "q.Onnx"])
+def test_the_result_may_be_named_in_any_letters(name, model, tmp_path):
+    assert main(["quantise", model, "--samples", str(tmp_path / "samples"), "-o", str(tmp_path / name)]) == 0
+    assert load(tmp_path / name).names == ("scores",)

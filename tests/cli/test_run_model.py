@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main, run_model
+from cgraph.cli.model import CliModel
 from cgraph.cli.run_model import output_facts, read_labels
 from cgraph.formats.onnx import save
 from tests.support.tolerance import assert_near, near
@@ -280,3 +281,30 @@ def test_a_run_is_made_at_least_once_and_outputs_without_names_are_counted(times
     with np.load(tmp_path / "y.npz") as found:
         assert {name: found[name].tolist() for name in found} == {"output0": [2, 3], "output1": [3, 6]}
     assert counts == [runs]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_of_many_equal_scores_the_first_ones_are_the_best(dtype):
+    """More than a sort of a few elements takes, which keeps their order by itself."""
+    x = np.tile([0, 1], 500).astype(dtype)
+    assert [row["class"] for row in output_facts("y", x, [], 4)["top"]] == [1, 3, 5, 7]
+
+
+def rounded():
+    x = cg.Var((4, 64), name="x")
+    return x @ cg.Const(np.ones((64, 32), "f4"))
+
+
+def test_a_run_within_an_error_says_first_how_its_layers_are_computed(tmp_path, monkeypatch, capsys):
+    np.save(tmp_path / "x.npy", np.ones((4, 64), "f4"))
+    functions, compiled = [], CliModel.compiled
+    monkeypatch.setattr(
+        CliModel, "compiled", lambda model, **options: functions.append(compiled(model, **options)) or functions[-1]
+    )
+    words = ["run", "tests.cli.test_run_model:rounded", "-i", str(tmp_path / "x.npy")]
+    assert main(words) == 0
+    (plain,) = capsys.readouterr().out.splitlines()[:1]
+    assert plain.startswith("load ") and functions.pop().precision is None
+    assert main([*words, "--precision", "0.5"]) == 0
+    lines, summary = capsys.readouterr().out.splitlines(), functions.pop().precision.summary()
+    assert summary and lines[: len(summary)] == summary and lines[len(summary)].startswith("load ")

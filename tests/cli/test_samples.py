@@ -89,3 +89,12 @@ def test_files_of_all_folders_count_in_their_order_up_to_the_limit(tmp_path):
 def test_a_run_needs_whole_batches_and_what_is_left_over_does_not_count(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((1, 3)))
     assert runs_in(tmp_path / "a.npy", arguments(tmp_path), [X], {}) == []
+
+
+def test_files_behind_the_last_run_are_not_read(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((4, 3)))
+    (tmp_path / "b.npy").write_bytes(b"no array")
+    assert len(runs_of(arguments(tmp_path, 1), [X], {})) == 1
+    assert len(runs_of(arguments(tmp_path, 2), [X], {})) == 2
+    with pytest.raises(FormatError, match="b.npy"):
+        runs_of(arguments(tmp_path, 3), [X], {})

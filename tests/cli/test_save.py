@@ -10,6 +10,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main, run_model
+from cgraph.cli.model import CliModel
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import save
 from tests.support.saved import normal
@@ -124,3 +125,15 @@ def test_a_saved_function_is_loaded_with_the_threads_and_the_trust_of_the_call(t
     for words in ([], ["--threads", "3"], ["--trust"]):
         assert main(["run", folder, *words]) == 2
     assert calls == [(folder, {"threads": n, "trust": trust}) for n, trust in ((0, False), (3, False), (0, True))]
+
+
+def test_code_for_a_target_is_written_once_however_often_it_is_named(model, tmp_path, monkeypatch, capsys):
+    targets, compiled = [], CliModel.compiled
+    monkeypatch.setattr(
+        CliModel,
+        "compiled",
+        lambda self, engine, **options: targets.append(engine.target) or compiled(self, engine=engine),
+    )
+    words = [word for name in ("portable", "avx2", "portable") for word in ("--target", name)]
+    assert main(["save", model, "-o", str(tmp_path / "saved"), *words]) == 0
+    assert targets == ["portable", "avx2"]

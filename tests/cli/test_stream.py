@@ -9,6 +9,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main
+from cgraph.cli.stream import report_written
 from cgraph.formats.onnx import save
 from tests.function.test_streamed_weights import chain
 
@@ -63,3 +64,9 @@ def test_what_has_no_weights_to_stream_says_so(tmp_path, capsys):
     assert main(["plan", str(tmp_path / "net.onnx"), "--stream", str(tmp_path / "w")]) == 0
     assert "no constant of" in capsys.readouterr().out
     assert not (tmp_path / "w").exists()
+
+
+def test_without_rich_one_line_says_that_all_bytes_are_written(tmp_path, capsys):
+    for done in (0, 1 << 19, (1 << 20) - 1, 1 << 20):
+        report_written(tmp_path / "w", done, 1 << 20)
+    assert capsys.readouterr() == ("", f"{tmp_path / 'w'}: 1 MiB written\n")

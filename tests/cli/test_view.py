@@ -185,3 +185,19 @@ def test_times_go_into_a_page_alone(ending, module, tmp_path, capsys):
     assert main(["view", f"{module}:total", "-o", str(path), "--times"]) == 2
     assert capsys.readouterr().err == f"cgraph: {path}: --times go into a page. Use -o OUT.html\n"
     assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("out", [], "cannot draw a nameless file. Use one of .svg, .html, .png, .dot"),
+        ("out.pdf", [], "cannot draw a .pdf file. Use one of .svg, .html, .png, .dot"),
+        ("out.PDF", ["--graph"], "cannot draw a .pdf file. Use one of .svg, .html, .png, .dot"),
+        ("out.svg", ["--as-written"], "a graph as it was written is drawn as .dot only. Use -o OUT.dot"),
+        ("out.svg", ["--times"], "--times go into a page. Use -o OUT.html"),
+        ("out.dot", ["--times"], "--times go into a page. Use -o OUT.html"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_with_what_can(name, words, message, module, tmp_path, capsys):
+    assert main(["view", f"{module}:function", "-o", name, *words]) == 2
+    assert capsys.readouterr() == ("", f"cgraph: {name}: {message}\n") and not (tmp_path / name).exists()

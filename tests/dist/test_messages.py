@@ -8,7 +8,7 @@ import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.version import __version__
 from nn.losses import quadratic
-from nn.parallel.messages import FactorySource, facts
+from nn.parallel.messages import FactorySource, SavedSource, facts
 from nn.settings import StepSettings
 
 
@@ -49,3 +49,34 @@ def test_a_factory_makes_functions_of_a_shard_that_change_the_named_parameters(t
     (flat,) = gradient(x, y)
     assert flat[0] * 8 == nn.losses.quadratic(model(cg.Const(x)), cg.Const(y)).eval()
     assert flat.size == 1 + sum(model.variables()[path].size for path in changed)
+
+
+def test_threads_that_were_asked_for_stay():
+    for own, threads in (({}, 3), ({"threads": 2}, 2)):
+        settings = StepSettings(quadratic, options={"engine": "reference", **own})
+        assert FactorySource(lambda: None, settings, [], 1, None).options(3)["threads"] == threads
+
+
+def test_without_names_the_parameters_that_are_trained_change_and_no_other():
+    """Running statistics and frozen scales are none of them."""
+    model = nn.initialise(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm(2, frozen=True)), 0)
+    settings = StepSettings(quadratic, nn.Optimiser(nn.optim.GradientDescent()), options={"engine": "reference"})
+    _, update = FactorySource(lambda: model, settings, [((4, 3), "float32"), ((4, 2), "float32")], 2, None).pair(1)
+    assert {x.name for x in update.updates} == {"step", "parts.0.weight", "parts.0.bias"}
+
+
+def test_both_saved_functions_have_the_threads_of_the_worker_and_one_set_of_cells():
+    class Saved:
+        def __init__(self, name):
+            self.name, self.calls = name, []
+
+        def opened(self, threads):
+            self.calls.append(threads)
+            return self
+
+        def share_cells(self, other):
+            self.calls.append(other)
+
+    first, second = Saved("gradient"), Saved("update")
+    assert SavedSource(first, second).pair(5) == (first, second)
+    assert first.calls == [5, second] and second.calls == [5]

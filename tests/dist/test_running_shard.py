@@ -64,3 +64,26 @@ def test_the_run_is_over_when_a_round_ends_early():
         for _ in pieces:
             raise KeyError
     assert over == [True]
+
+
+def test_an_interrupt_within_the_run_is_raised_by_the_iterator():
+    def run_each(arrays, complete):
+        raise KeyboardInterrupt
+
+    with RunningShard(gradient(1, run_each), [], in_thread=False) as pieces, pytest.raises(KeyboardInterrupt):
+        next(iter(pieces))
+
+
+def test_no_run_goes_on_after_its_context():
+    ending = threading.Event()
+
+    def run_each(arrays, complete):
+        complete(0, arrays[0])
+        assert ending.wait(PATIENCE)
+
+    shard = RunningShard(gradient(1, run_each), [np.zeros(1)])
+    join = shard._thread.join
+    shard._thread.join = lambda: ending.set() or join()
+    with shard as pieces:
+        assert len(list(pieces)) == 1
+    assert not shard._thread.is_alive()

@@ -127,3 +127,12 @@ def test_small_batches_that_make_no_update_or_differ_in_size_are_refused():
     for wrong in (0, 1.5, True):
         with pytest.raises(InputError, match="accumulate is"):
             train(network(), wrong)
+
+
+def test_a_last_batch_as_large_as_the_others_may_be_added_up_too():
+    """Of a loader that would have smaller ones."""
+    one, other = network(), network()
+    loader = nn.Loader((X, Y), 4, partial=True)
+    nn.train(one, loader, quadratic, accumulate=6, engine="reference", progress=False)
+    train(other, 6, 1)
+    assert bits(one) == bits(other) != bits(network())

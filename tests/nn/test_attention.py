@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import nn
+from cgraph.errors import ShapeError
 from nn.layers.positions import alibi_slopes, relative_buckets
 from nn.torch_names import TorchNames
 from tests.nn.support import assert_close, draw, run
@@ -134,3 +135,16 @@ def test_packed_weights_of_pytorch_are_divided_into_those_of_the_layer(use_bias)
         if use_bias:
             np.testing.assert_array_equal(values[f"{part}.bias"], arrays["in_proj_bias"][rows])
     np.testing.assert_array_equal(values["output.weight"], arrays["out_proj.weight"].T)
+
+
+@pytest.mark.parametrize(("heads", "key_heads"), [(0, None), (-2, None), (4, -1), (4, -4)])
+def test_heads_of_queries_and_of_keys_are_at_least_one(heads, key_heads):
+    with pytest.raises(ShapeError) as error:
+        nn.MultiHeadAttention(8, heads, key_heads=key_heads)
+    assert str(error.value) == f"heads is {heads} and key_heads {key_heads}. Pass at least 1 of each."
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 8, 12])
+def test_slopes_are_float32_and_differ(heads):
+    slopes = alibi_slopes(heads)
+    assert slopes.dtype == np.float32 and len(set(slopes.tolist())) == heads and 0 < slopes.min() <= slopes.max() < 1

@@ -8,7 +8,7 @@ from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 
 
 def test_a_checkpoint_is_read_as_it_was_written_and_the_older_arrays_are_gone(tmp_path):
-    path = tmp_path / "folder" / "at.json"
+    path = tmp_path / "a" / "new" / "folder" / "at.json"
     assert read_checkpoint(path) is None
     for number in range(3):
         write_checkpoint(path, {"x": np.full(3, number, np.float32)}, {"step": number})
@@ -84,3 +84,35 @@ def test_a_checkpoint_without_arrays_or_with_ones_of_all_dtypes_is_read_as_it_wa
         }
         for name, x in arrays.items():
             np.testing.assert_array_equal(found[name], x)
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({"sha256": None}, "'missing.safetensors' is not the file that at.json was written for. Restore it"),
+        ({"arrays": "nothing\0"}, "is not the file that at.json was written for. Restore it"),
+        ({"arrays": "n" * 300}, "is not the file that at.json was written for. Restore it"),
+        ({"arrays": 3}, "version 1 or file name 3 is not supported"),
+        ({"arrays": "a/" + "n" * 300}, f"file name 'a/{'n' * 77} is not supported"),
+        ({"version": "1" * 90}, f"version '{'1' * 39} or file name 'missing.safetensors' is not supported"),
+    ],
+    ids=["no digest", "impossible name", "long name", "number", "long path", "long version"],
+)
+def test_a_description_of_no_arrays_is_refused_with_a_short_text(facts, text, tmp_path):
+    description = {"version": 1, "arrays": "missing.safetensors", "sha256": ""} | facts
+    (tmp_path / "at.json").write_text(json.dumps(description))
+    with pytest.raises(FormatError) as error:
+        read_checkpoint(tmp_path / "at.json")
+    assert text in str(error.value).replace(f"{tmp_path}/", "") and len(str(error.value)) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', "3", '{"arrays": "x", "sha256": ""}'])
+def test_a_file_without_a_description_is_named_with_the_way_out(text, tmp_path):
+    path = tmp_path / "at.json"
+    path.write_text(text)
+    with pytest.raises(FormatError) as error:
+        read_checkpoint(path)
+    message = str(error.value)
+    assert message.startswith(f"{path} is not a checkpoint: ") and message.endswith(
+        ". Delete it, or pass another path."
+    )

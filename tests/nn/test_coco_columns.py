@@ -3,13 +3,23 @@
 import json
 from array import array
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cgraph import FormatError
 from cgraph.formats.allowance import Allowance
 from nn.models.mask_rcnn.tools.coco import read_coco
-from nn.models.mask_rcnn.tools.coco_columns import Entries, Entry, ObjectColumns, Segmentations, Texts
+from nn.models.mask_rcnn.tools.coco_columns import (
+    ID,
+    OBJECT,
+    PICTURE,
+    Entries,
+    Entry,
+    ObjectColumns,
+    Segmentations,
+    Texts,
+)
 
 
 def row(number):
@@ -105,3 +115,15 @@ def test_each_row_is_charged(tmp_path, monkeypatch, name):
     monkeypatch.setattr("cgraph.formats.allowance.NBYTES_AT_LEAST", sum(spent) - 2 * path.stat().st_size - 1)
     with pytest.raises(FormatError, match="would take .* bytes while reading"):
         read_coco(path, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.png", "ä.png", "日本" * 50])
+def test_a_picture_costs_the_bytes_of_its_name_and_an_object_those_of_its_text(name):
+    spent = []
+    columns = ObjectColumns(SimpleNamespace(spend=lambda what, nbytes: spent.append((what, nbytes))))
+    columns.add_picture("a", name, 1, 2)
+    columns.add_object("a", "x", "text")
+    assert spent == [
+        ("pictures", PICTURE + len(name.encode())), ("ids", ID + 1), ("objects", OBJECT + 4), ("ids", ID + 1)
+    ]  # fmt: skip
+    assert columns.names[0] == name and columns.texts[0] == "text"

@@ -71,3 +71,9 @@ def test_what_is_not_a_dask_array_of_samples_is_refused(array):
 def test_an_array_of_unknown_length_is_refused():
     with pytest.raises(InputError, match=re.escape("Call its compute_chunk_sizes() first")):
         nn.DaskSamples(da.from_array(X)[da.from_array(X[:, 0]) > 0])
+
+
+def test_only_the_first_axis_must_be_known():
+    samples = nn.DaskSamples(da.from_array(X)[:, da.from_array(X[0]) > X[0].min()])
+    assert np.isnan(samples.array.shape[1]) and len(samples) == 50
+    np.testing.assert_array_equal(samples.read(np.array([4, 2])), X[[4, 2]][:, X[0] > X[0].min()])

@@ -11,6 +11,7 @@ import cgraph as cg
 import nn
 from cgraph import InputError, ShapeError
 from nn.layers.positions import alibi_slopes, relative_bias, relative_buckets, rotate
+from nn.models.decoder import approximate_gelu
 from tests.support.tolerance import assert_close, assert_near
 
 SIZES = {"symbols": 40, "length": 48, "features": 32, "heads": 4, "layers": 2}
@@ -401,3 +402,83 @@ def test_a_cache_serves_one_operand(operands):
     assert layer(xs[0], mode=mode).shape == (2, 1, 8)
     with pytest.raises(InputError, match="a cache needs a causal layer with one operand"):
         layer(*xs[:operands], mode=mode)
+
+
+@pytest.mark.parametrize("choice", [nn.Choice(1.0), nn.Choice(1.0, top_k=4), nn.Choice(1.0, top_p=0.9)], ids=str)
+def test_where_all_random_numbers_are_zero_the_best_token_is_drawn(choice, monkeypatch):
+    monkeypatch.setattr(cg, "random_uniform", lambda key, shape: cg.zeros(shape))
+    scores = cg.Const(np.array([[0.0, 3.0, 1.0, 2.0], [5.0, 0.0, 0.0, 1.0]], "f4"))
+    assert choice.of(scores, cg.Const(cg.random_key(0))).eval().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint64", "int8", "int64"])
+def test_tokens_may_have_any_integer_dtype_and_reach_the_last_symbol(dtype):
+    (generator,) = generators(small(), {})
+    assert generator([np.array([1, 8], dtype)], 3) == generator([[1, 8]], 3)
+    with pytest.raises(InputError, match="Pass tokens, integers from 0 to 8"):
+        generator([np.array([1, 9], dtype)], 3)
+
+
+@pytest.mark.parametrize(("length", "chunk"), [(7, 7), (32, 32), (33, 32)])
+def test_a_prompt_is_read_in_pieces_no_longer_than_a_sequence(length, chunk):
+    model = nn.models.gpt(1, symbols=9, length=length, features=8, heads=2, layers=1)
+    (generator,) = generators(model, {})
+    assert generator.prompt.inputs[0].shape == (1, chunk)
+    (tokens,) = generator([[1] * (length - 1)], 1)
+    assert len(tokens) == 1
+    with pytest.raises(InputError, match=f"a prompt of {length} tokens and 1 more exceed the decoder's length"):
+        generator([[1] * length], 1)
+
+
+def test_a_prompt_of_another_row_may_be_the_longest():
+    generator = nn.Generator(small(), 2, engine="reference")
+    for prompts in ([[1] * 38, [2]], [[2], [1] * 38]):
+        assert [len(x) for x in generator(prompts, 2)] == [2, 2]
+        with pytest.raises(InputError, match="a prompt of 38 tokens and 3 more exceed the decoder's length of 40"):
+            generator(prompts, 3)
+
+
+def test_the_gelu_of_gpt_2_is_that_of_a_tanh():
+    x = np.linspace(-3, 3, 13)
+    want = 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    got = approximate_gelu(cg.Const(x.astype("f4"))).eval()
+    assert_close(got, want.astype("f4"))
+    assert (got != cg.gelu(cg.Const(x.astype("f4"))).eval())[x != 0].any()
+    assert small().blocks[0].mixing.parts[1].function is approximate_gelu
+
+
+ANSWERS = {
+    "1 prompts for a batch of 2. Pass 2 prompts, or make the Generator with batch=.": lambda g: g([[1]], 3),
+    "3 prompts for a batch of 2. Pass 2 prompts, or make the Generator with batch=.": lambda g: g([[1]] * 3, 3),
+    "a prompt of 40 tokens and 9 more exceed the decoder's length of 48. Lower tokens=.": lambda g: g(
+        [[1], [1] * 40], 9
+    ),
+    "a prompt is empty. Pass at least one token, such as the one that begins a text.": lambda g: g([[1], []], 3),
+    "a prompt is [40]. Pass tokens, integers from 0 to 39.": lambda g: g([[1], [40]], 3),
+    "a prompt is [[1, 2]]. Pass tokens, integers from 0 to 39.": lambda g: g([[1], [[1, 2]]], 3),
+    "tokens is -1. Pass the number of new tokens, an integer >= 0.": lambda g: g([[1], [2]], -1),
+    "batch is 0. Pass the number of sequences, an integer >= 1.": lambda g: nn.Generator(small(), 0),
+    "a Generator got 3 and Choice(temperature=0.0, top_k=0, top_p=1.0). Pass a Decoder and an nn.Choice.": (
+        lambda g: nn.Generator(3)
+    ),
+    "Choice(temperature=1.0, top_k=2, top_p=1.5) is out of range. Use temperature >= 0, an integer top_k >= 0 and 0 < "
+    "top_p <= 1.": lambda g: nn.Choice(1.0, 2, 1.5),
+    "49 tokens exceed the decoder's length of 48. Pass fewer, or build it with length=.": (
+        lambda g: nn.models.gpt(None, **SIZES)(cg.Var((1, 49), "int64"))
+    ),
+    "features 32 is not a multiple of heads 5. Change either.": lambda g: nn.MultiHeadAttention(32, 5),
+    "heads 4 is not a multiple of key_heads 3. Change either.": lambda g: nn.MultiHeadAttention(32, 4, key_heads=3),
+    "rotary embeddings need heads of an even size, not 3. Change features or heads.": (
+        lambda g: nn.MultiHeadAttention(12, 4, rotary=1e4)
+    ),
+    "buckets 8, farthest 7, alibi False: use at least 4 buckets, a larger farthest, and alibi=False.": (
+        lambda g: nn.MultiHeadAttention(32, 4, buckets=8, farthest=7)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", ANSWERS)
+def test_a_refusal_has_each_number_at_its_words(message, generator):
+    with pytest.raises((InputError, ShapeError)) as error:
+        ANSWERS[message](generator)
+    assert str(error.value) == message

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import stat
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from cgraph.formats.npz import write_npz
 from cgraph.formats.safetensors import write_safetensors
 from cgraph.kernels.mapped import mapping_of
 from cgraph.system.files import replace_file
+from nn.files import remove_others
 from tests.nn.support import draw, run
 
 
@@ -208,3 +211,28 @@ def test_a_name_of_another_format_is_refused_before_anything_is_written(ending, 
     for name in ("weights", "weights.v1", f"weights{ending}.safetensors"):
         nn.save_weights(str(tmp_path / name), model)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_files_of_the_pattern_and_their_parts_are_removed_except_the_one_that_stays(tmp_path):
+    """A part has a name, a dot and at least one hexadecimal digit."""
+    removed = ["a1", "a2", ".a1.0f.part", ".a3.9.part"]
+    left = ["a3", "a10", "xa1", ".a1..part", ".a1.0g.part", ".b1.0f.part", "a1.part"]
+    for name in removed + left:
+        (tmp_path / name).touch()
+    remove_others(tmp_path, r"a\d", keep="a3")
+    assert {x.name for x in tmp_path.iterdir()} == set(left)
+
+
+def test_a_file_that_another_process_removes_first_raises_nothing(tmp_path):
+    (tmp_path / "a2").touch()
+    folder = SimpleNamespace(iterdir=lambda: [tmp_path / name for name in ("a1", "a2")])
+    remove_others(folder, r"a\d", keep="")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (2, ""), (3, ""), (4, " …")])
+def test_up_to_three_missing_names_are_all_named(count, more):
+    model = nn.Sequential(*(nn.Linear(1, 1, use_bias=False) for _ in range(count)))
+    names = ", ".join(f"parts.{i}.weight" for i in range(min(count, 3)))
+    with pytest.raises(FormatError, match=f"^values lacks {re.escape(names)}{more}\\. Use the weights"):
+        nn.set_values(model, {})

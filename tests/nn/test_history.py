@@ -138,3 +138,17 @@ def test_without_matplotlib_a_notebook_has_no_picture_and_a_plot_says_what_to_in
     with pytest.raises(UnavailableError, match="plots need the package matplotlib: pip install"):
         history.plot(tmp_path / "losses.png")
     assert not (tmp_path / "losses.png").exists()
+
+
+def test_the_running_mean_of_float32_forgets_a_huge_loss_without_a_trace():
+    x = np.float32([2.0**26, *[1.0] * 60])
+    assert running_mean(x)[50:].tolist() == [1.0] * 11
+
+
+def test_a_table_has_a_column_for_each_number_of_its_head():
+    assert table({"loss": np.array([4.0, 1.0, 7.0, 3.0]), "counts": np.ones((4, 2))}) == [
+        "             first       last     lowest  epoch    highest  epoch",
+        "loss             4          3          1      2          7      3",
+        "counts  array [4, 2]",
+    ]
+    assert table({}) == []

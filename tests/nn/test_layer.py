@@ -1,5 +1,6 @@
 """A model as a tree: paths, sharing, summary, and errors."""
 
+import inspect
 import io
 from contextlib import nullcontext
 
@@ -210,3 +211,53 @@ def test_nodes_are_named_by_path_and_those_of_the_whole_by_the_part_of_the_graph
         tanh = next(y for y in total.operands if y is not x)
         names = [y.origin.name for y in (total, tanh, tanh.operands[0])]
         assert names == [whole, "body.parts.1", "body.parts.0"]
+
+
+SWITCHED = {
+    x: [name for name, kind in inspect.get_annotations(x).items() if kind is bool]
+    for x in {getattr(nn.layers, name) for name in nn.layers.__all__}
+    if isinstance(x, type)
+}
+
+
+@pytest.mark.parametrize("layer", sorted(SWITCHED, key=lambda x: x.__name__), ids=lambda x: x.__name__)
+def test_switches_of_a_layer_and_its_bases_are_true_or_false_by_name_and_by_position(layer):
+    switches = [name for base in layer.__mro__ for name in SWITCHED.get(base, [])]
+    for name in switches:
+        with pytest.raises(cg.InputError, match=f"^{layer.__name__}.{name} is 2. Pass True or False"):
+            layer(**{name: 2})
+        first = layer._fields[: layer._fields.index(name)]
+        with pytest.raises(cg.InputError, match=f"^{layer.__name__}.{name} is 2. Pass True or False"):
+            layer(*[False] * len(first), 2)
+
+
+def test_a_layer_outside_the_tree_leaves_the_paths_of_the_members():
+    class Around(nn.Layer):
+        first: nn.Layer
+        second: nn.Layer
+
+        def build(self, *xs, mode):
+            return nn.Sequential(self.second, nn.Lambda(cg.exp))(self.first(*xs, mode=mode), mode=mode)
+
+    power = Around(nn.Lambda(cg.tanh), nn.Lambda(cg.sin))(cg.Var((2,)))
+    (second,) = power.operands
+    assert [x.origin.name for x in (power, second, *second.operands)] == ["parts.1", "second", "first"]
+
+
+def test_a_parameter_at_two_places_is_mapped_once():
+    class Pair(nn.Layer):
+        one: nn.Parameter
+        other: nn.Parameter
+
+    shared = nn.Parameter((2,))
+    calls = []
+    copy = nn.layer.map_parameters(Pair(shared, shared), lambda x: calls.append(x) or nn.Parameter(x.shape))
+    assert copy.one is copy.other is not shared and len(calls) == 1
+
+
+def test_weights_of_equal_layers_differ_by_their_paths_alone():
+    model = nn.initialise(nn.Sequential(*(nn.Linear(3, 3) for _ in range(3))), 0)
+    first, second, third = (x.weight.value for x in model.parts)
+    assert (first != second).any() and (second != third).any() and (first != third).any()
+    alone = nn.initialise(nn.Sequential(nn.Activation("relu"), nn.Linear(3, 3)), 0)
+    np.testing.assert_array_equal(alone.parts[1].weight.value, second)

@@ -61,3 +61,21 @@ def test_a_transpose_has_the_length_of_its_formula_and_adds_its_bias(axes):
     v = cg.Var(x.shape)
     (got,) = cg.compile([layer(v)], [v], engine="reference")(x)
     assert_close(got, plain + np.arange(4.0).reshape(1, 4, *[1] * axes))
+
+
+@pytest.mark.parametrize("kind", [nn.Conv1d, nn.Conv2d, nn.Conv3d])
+def test_same_padding_counts_the_stride_and_the_dilation_of_each_axis(kind):
+    """As many results as elements, divided by the stride; an odd element goes to the end."""
+    axes = kind.axes
+    sides, stride, dilation = (7, 8, 9)[:axes], (2, 1, 3)[:axes], (3, 2, 1)[:axes]
+    layer, x = kind(1, 1, 2, stride, "same", dilation, use_bias=False), draw(1, 1, *sides)
+    got = run(layer, x)
+    assert got.shape[2:] == tuple(-(-n // s) for n, s in zip(sides, stride))
+    padding = [(-(-n // s) - 1) * s + d + 1 - n for n, s, d in zip(sides, stride, dilation)]
+    wide = np.pad(x[0, 0], [(max(n, 0) // 2, max(n, 0) - max(n, 0) // 2) for n in padding]).astype("f8")
+    first = tuple(slice(0, (m - 1) * s + 1, s) for m, s in zip(got.shape[2:], stride))
+    want = sum(
+        value(layer.weight)[0, 0][tap] * wide[tuple(slice(t * d, None) for t, d in zip(tap, dilation))][first]
+        for tap in np.ndindex(*(2,) * axes)
+    )
+    assert_close(got[0, 0], want)

@@ -54,3 +54,10 @@ def test_lambdas_get_one_node_or_all():
     assert_close(got[0], y - x)
     assert_close(got[1], x)
     assert_close(run(nn.Lambda(lambda a: a[:, 1:] * 2), x), x[:, 1:] * 2)
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 3, 4), (2, 1, 3, 1)], ids=str)
+def test_a_softmax_is_over_the_last_axis(shape):
+    x = draw(*shape)
+    exp = np.exp(x.astype("f8"))
+    assert_close(run(nn.Activation("softmax"), x), exp / exp.sum(-1, keepdims=True))

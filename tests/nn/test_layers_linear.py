@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
+from cgraph.errors import ShapeError
 from nn.torch_names import TorchNames
 from tests.nn.support import assert_close, draw, run, value
 
@@ -59,3 +61,13 @@ def test_swiglu_gates_one_product_with_the_swish_of_the_other(shape):
 def test_a_sample_without_axes_of_its_own_is_one_number():
     layer, x = nn.FullyConnected(1, 2), draw(3)
     assert_close(run(layer, x), x[:, None] @ value(layer.weight))
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (4, 24), (24,), ()], ids=str)
+def test_samples_with_another_number_of_elements_are_refused_even_if_all_together_fit(shape):
+    with pytest.raises(ShapeError):
+        nn.FullyConnected(12, 5)(cg.Var(shape))
+
+
+def test_a_batch_may_be_empty():
+    assert nn.FullyConnected(12, 5)(cg.Var((0, 3, 4))).shape == (0, 5)

@@ -1,8 +1,11 @@
 """Pooling layers by hand: unequal windows and strides, rounding up, padding, factors and margins."""
 
 import numpy as np
+import pytest
 
+import cgraph as cg
 import nn
+from cgraph.errors import ShapeError
 from nn.layers.pool import geometry
 from tests.nn.support import assert_close, draw, run
 
@@ -59,3 +62,20 @@ def test_factors_and_margins_are_by_axis():
     assert run(nn.UpSampling(), x).shape == (1, 1, 2, 4)
     assert run(nn.Padding((1, 0), (0, 2), 7.0), x)[0, 0].tolist() == [[7, 7, 7, 7], [1, 2, 7, 7]]
     assert run(nn.Padding(0, 1), x)[0, 0].tolist() == [[1, 2, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 3, 4, 5, 2)], ids=str)
+def test_pools_of_whole_samples_take_any_number_of_axes(shape):
+    x, axes = draw(*shape), tuple(range(2, len(shape)))
+    for keep in (False, True):
+        assert_close(run(nn.GlobalMaxPool(keep), x), x.max(axes, keepdims=keep))
+        assert_close(run(nn.GlobalAvgPool(keep), x), x.mean(axes, keepdims=keep))
+    assert run(nn.UpSampling(3), x).shape == (2, 3, *(3 * n for n in shape[2:]))
+
+
+@pytest.mark.parametrize("kind", [nn.MaxPool2d, nn.AvgPool2d])
+@pytest.mark.parametrize("stride", [0, (0, 1), (1, 0), -1], ids=str)
+def test_a_stride_is_at_least_one_and_nothing_stands_for_the_window(kind, stride):
+    with pytest.raises(ShapeError):
+        kind(2, stride)(cg.Var((1, 1, 5, 6)))
+    assert kind(2, None)(cg.Var((1, 1, 5, 6))).shape == (1, 1, 2, 3)

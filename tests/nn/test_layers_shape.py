@@ -76,3 +76,16 @@ def test_an_index_skips_the_batch(index, want):
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_the_rest_of_a_sample_may_be_empty_and_does_not_depend_on_the_batch(sample, shape, want, n):
     assert nn.Reshape(shape)(cg.Var((n, *sample))).shape == (n, *want)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), [3, 4]], ids=lambda x: type(x).__name__)
+def test_an_input_takes_its_shape_as_any_sequence(shape):
+    x = cg.Var((2, 3, 4))
+    assert nn.Input(shape)(x) is x
+    with pytest.raises(ShapeError, match=r"samples of shape \[3, 4\]"):
+        nn.Input(shape)(cg.Var((2, 3, 5)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_a_batch_of_any_size_is_flattened(n):
+    assert nn.Flatten()(cg.Var((n, 3, 4))).shape == (n, 12)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from nn.loader import Loader, SampleSource, random_shift
+from nn.loader import Loader, SampleSource, random_shift, sample_order
 
 X = np.arange(10, dtype=np.float32)[:, None]
 
@@ -122,3 +122,42 @@ def test_a_random_shift_goes_as_far_down_as_across_and_all_ways_alike(pixels):
     ]
     assert len(shifts) == 400 and len(set(shifts)) == (2 * pixels + 1) ** 2
     assert moved.dtype == np.float32 and labels.tolist() == list(range(400))
+
+
+@pytest.mark.parametrize(("seed", "epoch"), [(0, 0), (0, 1), (1, 0), (3, 1)])
+def test_an_order_is_drawn_by_seed_then_epoch(seed, epoch):
+    """A run that is resumed by another version reads the same samples."""
+    rows = np.random.default_rng([seed, epoch])
+    assert sample_order("shuffled", 9, seed, epoch).tolist() == rows.permutation(9).tolist()
+    rows = np.random.default_rng([seed, epoch])
+    assert sample_order("sampled", 9, seed, epoch).tolist() == rows.integers(0, 9, 9).tolist()
+    assert sample_order("given", 3, seed, epoch).tolist() == [0, 1, 2]
+
+
+def test_a_source_may_return_any_order_of_memory_and_a_batch_may_be_all_samples():
+    class Source(SampleSource):
+        def __len__(self):
+            return 4
+
+        def read(self, numbers):
+            return np.asfortranarray(np.stack([numbers, -numbers], 1))
+
+    data = Loader((Source(),), 4, order="given")
+    (rows,) = data.at(0)
+    assert data.steps_per_epoch == 1 and rows.flags.c_contiguous and rows[:, 1].tolist() == [0, -1, -2, -3]
+
+
+def test_a_random_shift_leaves_all_other_arrays_alone():
+    others = np.arange(3), np.ones((3, 2, 2)), "text"
+    moved, *rest = random_shift(1)((np.zeros((3, 1, 2, 2)), *others), np.random.default_rng(0))
+    assert moved.shape == (3, 1, 2, 2) and len(rest) == 3 and all(x is y for x, y in zip(rest, others))
+
+
+def test_a_random_shift_draws_rows_and_columns_for_each_picture_in_turn():
+    images = np.random.default_rng(1).random((5, 1, 3, 4))
+    moved, _ = random_shift(2)((images, None), np.random.default_rng(7))
+    wide = np.pad(images, [(0, 0), (0, 0), (2, 2), (2, 2)])
+    places = np.random.default_rng(7).integers(0, 5, (5, 2))
+    assert len({*map(tuple, places)}) > 3 and (places[:, 0] != places[:, 1]).any()
+    for picture, whole, (r, s) in zip(moved, wide, places):
+        np.testing.assert_array_equal(picture, whole[:, r : r + 3, s : s + 4])

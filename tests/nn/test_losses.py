@@ -218,3 +218,9 @@ def test_the_distance_of_equal_points_has_a_gradient():
     x = cg.Var((2, 3)).assign(draw(2, 3))
     gradient = cg.gradient(losses.l2(x, cg.Const(draw(2, 3))), x)
     assert (cg.compile(gradient, engine="reference")() == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (2, 2, 3)], ids=str)
+def test_float_labels_of_any_number_of_axes_are_refused_as_labels(shape):
+    with pytest.raises(ShapeError, match="labels must be integers, got "):
+        losses.cross_entropy(cg.Var((*shape, 4)), cg.Var(shape))

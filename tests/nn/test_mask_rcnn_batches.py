@@ -69,3 +69,17 @@ def test_operands_are_the_unmoved_pictures_in_the_range_of_the_network(rule):
     want = (np.array([9, 9, 9]) - config.mean) / config.deviation
     assert_near(images[0, :, 4, 6], want, "float32 formulas")
     assert_near(images[0, :, 4, 7], 0 * want if rule == "torchvision" else want, "float32 formulas")
+
+
+@pytest.mark.parametrize("rule", CONFIGS)
+def test_a_window_moves_with_the_pixels_in_it(rule):
+    """It is farther from one side than from the opposite one; its ends are those of the rule."""
+    config = CONFIGS[rule]
+    pictures, _, boxes, classes, owner = arrays_of(config)
+    owner[:], owner[:, 2:7, 1:4] = 0, 1
+    windows = np.tile([1, 2, 4, 7], (len(pictures), 1))
+    _, moved, _, _, there = positions(config, True)(
+        (pictures, windows, boxes, classes, owner), np.random.default_rng(0)
+    )
+    assert len({tuple(x) for x in moved.tolist()}) == 8
+    np.testing.assert_array_equal(moved, [box_of(x, config.far) for x in there])

@@ -11,7 +11,16 @@ import pytest
 
 import cgraph as cg
 from nn.mode import Mode
-from nn.models.mask_rcnn.losses import BoxSample, Truth, anchor_losses, box_choice, box_losses, candidates_of
+from nn.models.mask_rcnn import losses
+from nn.models.mask_rcnn.losses import (
+    BoxSample,
+    Truth,
+    anchor_choice,
+    anchor_losses,
+    box_choice,
+    box_losses,
+    candidates_of,
+)
 from nn.models.mask_rcnn.network import Raw
 from tests.nn.mask_rcnn_formulas import (
     ANCHOR_SCALES,
@@ -65,6 +74,34 @@ def test_the_objects_own_boxes_are_candidates_by_torchvisions_rule_alone(rule):
     else:
         assert there[0, -2:].tolist() == [True, False] and there.sum() == 3
         np.testing.assert_array_equal(found[0, -2], [5, 5, 9, 9])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_gradient_goes_through_the_places_of_candidates(rule):
+    config = config_of(rule, training_after=3)
+    anchors = np.array([[1, 1, 20, 20], [30, 30, 50, 50]], "float32")
+    scores, deltas = cg.Var((1, 2), name="scores"), cg.Var((1, 2, 4), name="deltas")
+    truth = Truth(const([[[5, 5, 9, 9]]]), const([[3]], "int64"), const(np.zeros((1, 4, 4)), "uint8"))
+    boxes, _ = candidates_of(config, Raw([], [scores], [deltas], [anchors]), const([[0, 0, SIDE, SIDE]]), truth)
+    moved = cg.sum(boxes) + cg.sum(scores) + cg.sum(deltas)
+    gradients = cg.compile(cg.gradient(moved, [scores, deltas]), [scores, deltas], engine="reference")
+    for x in gradients(np.float32([[1, 2]]), np.full((1, 2, 4), 0.1, "f4")):
+        assert (x == 1).all()
+
+
+@pytest.mark.parametrize(("positives", "hits"), [(0, 0), (2, 2), (4, 4), (9, 4)])
+def test_at_most_half_of_the_sampled_anchors_are_positive(positives, hits):
+    """An anchor without an overlap is negative."""
+    config = config_of("torchvision", sampled_anchors=8)
+    anchors = np.tile(np.float32([40, 40, 60, 60]), (20, 1))
+    anchors[5 : 5 + positives] = 10, 10, 30, 30
+    objects = [[10, 10, 30, 30]] if positives else [[0, 0, 5, 5]]
+    truth = Truth(const([objects]), const([[2]], "int64"), const(np.zeros((1, SIDE, SIDE)), "uint8"))
+    places, whose, hit, there = (
+        x[0] for x in run(*anchor_choice(config, anchors, truth, const(cg.random_key(3), "uint32")))
+    )
+    assert hit.sum() == hits and there.all() and len(places) == 8 and (whose == 0).all()
+    assert all((5 <= p < 5 + positives) == bool(is_hit) for p, is_hit in zip(places, hit))
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------
@@ -179,3 +216,35 @@ def test_losses_of_boxes_are_those_of_the_rule(rule, positives):
         total.append(-(share * np.log(p) + (1 - share) * np.log(1 - p)).mean())
     assert_near(got[2], np.mean(total) if total else 0.0, "float32 long sums")
     assert [count for _, count in heads.boxes] == [config.cells, config.mask_cells]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_entries_that_do_not_count_have_a_box_of_one_pixel(rule):
+    """One without sides would make its logarithms, and so gradients, infinite."""
+    config, size, classes = config_of(rule, positive_boxes=2), 3, 4
+    heads = Heads(config, np.zeros((N * size, classes)), np.zeros((N * size, 4 * classes)), np.zeros((N * 2, 4, 5, 5)))
+    places, hit, there = np.tile([0, 1, 2], (N, 1)), np.zeros((N, size), bool), np.zeros((N, size), bool)
+    there[:, 0] = True
+    candidates = np.zeros((N, 3, 4), "f4")
+    candidates[:, 0] = 5, 6, 15, 26
+    truth = Truth(const(np.ones((N, 1, 4))), const(np.ones((N, 1)), "int64"), const(np.zeros((N, SIDE, SIDE)), "u1"))
+    choice = as_choice((places, np.zeros((N, size)), hit, there))
+    got = run(*box_losses(heads, SimpleNamespace(maps=[]), const(candidates), truth, choice, Mode()), heads.boxes[0][0])
+    assert np.isfinite(got[0]) and got[1] == got[2] == 0
+    np.testing.assert_array_equal(got[3], np.tile(np.float32([[5, 6, 15, 26], [0, 0, 1, 1], [0, 0, 1, 1]]), (N, 1, 1)))
+
+
+def test_anchors_and_boxes_are_sampled_with_two_keys(monkeypatch):
+    keys = []
+    monkeypatch.setattr(losses, "anchor_choice", lambda config, anchors, truth, key: keys.append(key))
+    monkeypatch.setattr(losses, "anchor_losses", lambda *args: (cg.Const(np.float32(0)),) * 2)
+    monkeypatch.setattr(losses, "candidates_of", lambda *args: (None, None))
+    monkeypatch.setattr(losses, "box_choice", lambda config, candidates, there, truth, key: keys.append(key))
+    monkeypatch.setattr(losses, "box_losses", lambda *args: (cg.Const(np.float32(0)),) * 3)
+    raw = Raw([], [], [], [np.zeros((1, 4))])
+    model = SimpleNamespace(config=config_of("torchvision"), raw=lambda image, mode: raw)
+    mode = Mode(training=True, seed=3)
+    parts = losses.Training(model, 2)(*[cg.Var((1,))] * 5, mode=mode)
+    assert tuple(parts) == losses.PARTS
+    first, second, following = cg.compile([*keys, mode.updates[mode.key]], engine="reference")()
+    assert len({tuple(x) for x in (first, second, following)}) == 3

@@ -86,3 +86,11 @@ def test_a_norms_mean_absorbs_the_bias_of_its_convolution():
     cells = numbers(4, 2, 3)
     want = np.einsum("chw,hwck->k", cells, arrays["c/kernel"])
     assert (cells.ravel() @ full["z.linear.weight"]).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize(("count", "names"), [(1, "a"), (3, "a, b, c"), (5, "a, b, c")])
+def test_up_to_three_arrays_that_were_not_read_are_named(count, names):
+    reader = ArrayReader({name: numbers(1) for name in "edcba"[-count:]}, "this network")
+    with pytest.raises(FormatError) as error:
+        reader.check_all_read(".counter")
+    assert str(error.value) == f"the file has {names}, which this network has not. Use the file of this network."

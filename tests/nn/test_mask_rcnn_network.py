@@ -23,7 +23,8 @@ def run(*nodes):
 @pytest.mark.parametrize(
     ("rule", "side", "level"),
     [("torchvision", 223.9, 1), ("torchvision", 224, 2), ("torchvision", 5, 0), ("torchvision", 4000, 3),
-     ("torchvision", 448, 3), ("matterport", 150, 1), ("matterport", 170, 2), ("matterport", 224, 2)],
+     ("torchvision", 448, 3), ("torchvision", 223.99998, 2), ("matterport", 150, 1), ("matterport", 170, 2),
+     ("matterport", 224, 2)],
 )  # fmt: skip
 def test_the_level_of_a_box_follows_from_its_area(rule, side, level):
     config = torchvision_config() if rule == "torchvision" else matterport_config()
@@ -142,3 +143,16 @@ def test_anchors_of_a_wide_picture_have_its_rows_and_columns():
         corners = boxes - boxes[0] + 0.0
         want = np.stack(np.meshgrid(np.arange(shape[1]), np.arange(shape[0])), -1).reshape(-1, 2) * stride
         np.testing.assert_array_equal(corners, np.concatenate([want, want], 1))
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 3), (3, 2), (1, 4)])
+def test_features_of_boxes_come_from_their_own_picture(n, k):
+    """Each picture has the number of its place everywhere, on both levels."""
+    config = torchvision_config((64, 64))
+    maps = [const(np.broadcast_to(np.arange(1, n + 1).reshape(n, 1, 1, 1), (n, 2, side, side))) for side in (16, 8)]
+    boxes = cg.Const(np.tile(np.float32([4, 8, 44, 40]), (n, k, 1)))
+    features = run(network(config).roi_features(maps, boxes, 2))
+    assert features.shape == (n * k, 2, 2, 2)
+    assert_close(
+        features, np.repeat(np.arange(1, n + 1, dtype="f4"), k).reshape(-1, 1, 1, 1) * np.ones((1, 2, 2, 2), "f4")
+    )

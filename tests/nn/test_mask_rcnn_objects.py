@@ -189,3 +189,14 @@ def test_json_has_rounded_numbers():
         {"name": "square", "score": 0.1235, "box": [1.0, 2.1, 5.0, 7.0], "pixels": 20},
     ]
     assert as_json([], NAMES) == []
+
+
+@pytest.mark.parametrize(("value", "count"), [(0.5, 12), (0.49, 0), (1.0, 12)])
+def test_a_pixel_belongs_to_an_object_from_one_half_on(value, count):
+    mask = np.full((4, 4), value, np.float32)
+    assert pixels_of((1, 2, 4, 6), mask, (9, 9), "matterport").sum() == count
+
+
+@pytest.mark.parametrize("box", [(2, 1, 2.4, 6), (1, 2, 6, 2.4), (2, 2, 2.3, 2.3)], ids=str)
+def test_a_box_whose_sides_are_rounded_to_nothing_has_no_pixels(box):
+    assert not pixels_of(box, np.ones((4, 4), np.float32), (9, 9), "matterport").any()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cgraph.errors import InputError
 from nn.models.mask_rcnn import pictures
 from nn.models.mask_rcnn.config import matterport_config, torchvision_config
 from nn.models.mask_rcnn.pictures import as_box, network_view, normalise
@@ -65,3 +66,15 @@ def test_a_resize_keeps_channels_and_corners_apart():
     images[0, 0, 0, 0], images[0, 1, 1, 2] = 8, 16
     first, second = pictures.resize_images(images, (4, 6))[0]
     assert first.argmax() == 0 and second.argmax() == 4 * 6 - 1 and (first.max(), second.max()) == (8, 16)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [np.zeros((0, 5, 3), "u1"), np.zeros((5, 0, 3), "u1"), np.zeros((5, 4, 4), "u1"), np.zeros((5, 4), "u1"),
+     np.zeros((5, 4, 3), "f4"), np.zeros((1, 5, 4, 3), "u1")],
+    ids=lambda x: f"{x.dtype}{list(x.shape)}",
+)  # fmt: skip
+def test_other_arrays_than_pictures_are_named(picture):
+    with pytest.raises(InputError) as error:
+        network_view(picture, torchvision_config((32, 48)))
+    assert str(error.value) == (f"a picture is {picture.dtype}{list(picture.shape)}. Pass uint8[rows, columns, 3].")

@@ -80,3 +80,20 @@ def test_a_cell_of_a_mask_is_the_mean_of_samples_and_only_by_the_rule_of_centres
             points = np.array([[sampled(mask, x0 + width * s, y0 + height * r) for s in steps] for r in steps])
             want = points.reshape(3, samples, 3, samples).mean((1, 3))
             assert_near(found[i, j], want, "float32 crops")
+
+
+def test_the_best_box_of_an_object_is_never_negative_however_little_it_overlaps():
+    overlaps = cg.Const(np.float32([[[0.2, 0.1], [0.1, 0.05], [0.6, 0.0]]]))
+    there = cg.Const(np.array([[True, True]]))
+    for best_of_each, want in ((True, [True, False, True]), (False, [False, False, True])):
+        whose, positive, negative = (x.eval() for x in match_boxes(overlaps, there, 0.3, 0.6, best_of_each))
+        assert whose.tolist() == [[0, 0, 0]] and positive.tolist() == [want]
+        assert negative.tolist() == [[not x for x in want]]
+
+
+def test_a_box_whose_random_number_is_zero_is_drawn_as_well(monkeypatch):
+    monkeypatch.setattr(cg, "random_uniform", lambda key, shape: cg.zeros(shape))
+    positive, negative = cg.Const(np.array([[True, False, False]])), cg.Const(np.array([[False, True, False]]))
+    places, hit, there = (x.eval() for x in sample_boxes(positive, negative, cg.Const(cg.random_key(0)), 3, 2))
+    assert places.tolist()[0][:2] == [0, 1] and hit.tolist() == [[True, False, False]]
+    assert there.tolist() == [[True, True, False]]

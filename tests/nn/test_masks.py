@@ -122,3 +122,59 @@ def test_outlines_leave_out_what_has_fewer_than_three_corners_and_truncate_towar
     outlines = masks.outlines_of([[1, 2, 3, 4], [-0.9, 0.9, 2.9, -2.9, 5, 6], [], [7, 8, 9, 1, 2, 3, 4, 5]])
     assert outlines.starts.tolist() == [0, 3, 7]
     assert outlines.corners.tolist() == [[0, 0], [2, -2], [5, 6], [7, 8], [9, 1], [2, 3], [4, 5]]
+
+
+def packed(lengths):
+    """Runs as COCO's text: five bits in a letter, the lowest first; from the fourth on differences."""
+    letters = ""
+    for i, length in enumerate(lengths):
+        value, more = length - (lengths[i - 2] if i > 2 else 0), True
+        while more:
+            bits, value = value & 31, value >> 5
+            more = value != (-1 if bits & 16 else 0)
+            letters += chr(48 + bits + 32 * more)
+    return letters
+
+
+def test_runs_go_down_the_columns_and_begin_with_zeros():
+    mask = masks.mask_of({"counts": [1, 3, 2, 0, 4, 2]}, 3, 4)
+    assert mask.astype(int).tolist() == [[0, 1, 0, 0], [1, 0, 0, 1], [1, 0, 0, 1]]
+    assert masks.mask_of({"counts": [0, 6]}, 2, 3).all() and not masks.mask_of({"counts": [6]}, 2, 3).any()
+    for counts in ([5], [1, 3, 1], [7], [3, -1, 4], None, "5"):
+        with pytest.raises(FormatError, match="runs .* do not fill a picture of 2 × 3. Make their sum 6"):
+            masks.mask_of({"counts": counts}, 2, 3)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [],
+        [0],
+        [15],
+        [16],
+        [31, 32],
+        [5, 0, 3, 0],
+        [1000, 1, 1000, 1, 1000],
+        [3, 900, 2, 1, 40, 40000],
+        [1, 2, 3, 2, 1, 0],
+    ],
+    ids=str,
+)
+def test_packed_runs_are_lengths_and_from_the_fourth_on_differences(lengths):
+    assert masks.unpack_runs(packed(lengths)).tolist() == lengths
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ä", "'ä' is not a text of packed runs"),
+        ("0/", "'/' is not a letter of packed runs"),
+        ("0p", "'p' is not a letter of packed runs"),
+        ("P", "packed runs end within a number"),
+        ("O", f"packed runs have one of -1 pixels. Use 0 to {masks.MOST_PIXELS}."),
+    ],
+)
+def test_a_text_that_is_not_packed_runs_is_named(text, message):
+    with pytest.raises(FormatError) as error:
+        masks.unpack_runs(text)
+    assert str(error.value) == message

@@ -1,6 +1,7 @@
 """Metrics: NumPy's and scikit-learn's figures, over batches of any size, in training and validation, and resumed."""
 
 import io
+import warnings
 from functools import partial
 
 import numpy as np
@@ -221,3 +222,23 @@ def test_a_metric_of_several_targets_gets_all_of_them_in_their_order():
     (metric,) = metrics_of([apart])
     x, y, z = (cg.Const(np.full((4, 2), n, "f4")) for n in (9, 5, 3))
     assert metric.part(x, y, z).eval().tolist() == [8, 4]
+
+
+def test_a_figure_of_nothing_is_nan_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for metric in (nn.metrics.accuracy(), nn.metrics.top_k(3)):
+            assert np.isnan(metric.figure(np.zeros(2)))
+        assert np.isnan(nn.metrics.mean_iou(2).figure(np.zeros((2, 2))))
+
+
+@pytest.mark.parametrize("n", [1, 3, 7, 100])
+def test_the_mean_of_one_batch_is_exactly_what_the_function_returns(n):
+    """In double precision, so a product of a number and a count is not rounded to float32."""
+
+    def third(scores, wanted):
+        return cg.Const(np.float32(1 / 3))
+
+    (metric,) = metrics_of([third])
+    sums = metric.part(cg.Var((n, 2)), cg.Var((n,))).eval()
+    assert sums.tolist() == [n * float(np.float32(1 / 3)), n] and sums.dtype == np.float64

@@ -43,3 +43,13 @@ def test_weights_depend_on_seed_and_path_alone():
     weight = "parts.1.weight"
     np.testing.assert_array_equal(one.parameters()[weight].value, two.parameters()[weight].value)
     assert not np.array_equal(one.parameters()[weight].value, other.parameters()[weight].value)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31])
+def test_a_key_begins_with_that_of_the_seed_and_each_layer_draws_by_another_one(seed):
+    mode = nn.Mode(training=True, seed=seed)
+    assert mode.key.value.tolist() == cg.random_key(seed).tolist()
+    first, second, third = (mode.next_key() for _ in range(3))
+    keys = cg.compile([first, second, third], updates=mode.updates, engine="reference")
+    drawn = [tuple(x.tolist()) for _ in range(2) for x in keys()]
+    assert len(set(drawn)) == 6

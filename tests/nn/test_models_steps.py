@@ -44,3 +44,33 @@ def test_steps_run_as_they_become_ready():
     assert breadth_first([NetworkStep("take", node, r) for r in reads]) == [0, 1, 4, 2, 3]
     x = cg.Var((2,))
     assert nodes_of([y := x + x, x]) == [x, y]
+
+
+def test_a_value_that_one_node_reads_twice_has_one_reader():
+    a = cg.Var((2, 4), name="x") @ Parameter((4, 4))
+    (step,) = steps_of([a * a])
+    assert step.kind == "matmul"
+    both = steps_of([cg.concat([a, a], 1)])
+    assert [(s.kind, s.operands) for s in both] == [("matmul", ()), ("concat", (0,))]
+
+
+def test_an_output_that_another_one_reads_ends_its_step():
+    a = cg.Var((2, 4), name="x") @ Parameter((4, 4))
+    b = cg.relu(a)
+    assert [s.result for s in steps_of([a, b])] == [a, b] and [s.result for s in steps_of([b])] == [b]
+    assert usage_records([a, b]) == []
+
+
+def test_a_view_belongs_to_the_step_of_a_reduction_or_of_a_view_and_to_no_other():
+    x = cg.Var((2, 4, 3, 3), name="x")
+    turned = cg.transpose(cg.reshape(cg.max(x, axis=(2, 3)), (4, 2)))
+    assert [(s.kind, s.result) for s in steps_of([turned])] == [("max", turned)]
+    flat = cg.reshape(cg.tanh(x), (2, 36))
+    assert [(s.kind, s.operands) for s in steps_of([flat])] == [("tanh", ()), ("reshape", (0,))]
+    first, second = steps_of([cg.transpose(cg.reshape(x, (4, 18))) @ Parameter((4, 5))])
+    assert (first.kind, second.kind, second.operands) == ("reshape", "matmul", (0,))
+
+
+def test_channels_are_the_last_axis_of_all_but_images():
+    for shape, nbytes in (((5,), 32), ((2, 5), 64), ((2, 3, 5), 192), ((2, 5, 3, 7), 4 * 2 * 8 * 21), ((2, 8), 64)):
+        assert NetworkStep("pad", cg.Var(shape), ()).nbytes == nbytes

@@ -149,3 +149,18 @@ def test_another_rule_is_refused_from_the_first_whole_epoch_on(epochs, is_refuse
             train(linear(), FIGURES, 2, **other)
     else:
         assert len(train(linear(), FIGURES, 2, **other)[0].loss) == 4
+
+
+@pytest.mark.parametrize("change", ["shape", "name"])
+def test_best_weights_that_do_not_fit_the_model_are_refused_when_a_run_is_resumed(change, tmp_path):
+    """Not when it ends."""
+    rule, point = nn.Early(9, restore=True), nn.Checkpoint(tmp_path / "at.json", epochs=1)
+    train(linear(), FIGURES, 2, stopping=rule, checkpoint=point)
+    arrays, facts = nn.read_checkpoint(point.path)
+    arrays = {path: np.array(x) for path, x in arrays.items()}
+    weight = arrays.pop("best/weight")
+    arrays |= {"best/weight": weight.T} if change == "shape" else {"best/other": weight}
+    own = ("version", "arrays", "sha256")
+    nn.write_checkpoint(point.path, arrays, {name: x for name, x in facts.items() if name not in own})
+    with pytest.raises(FormatError, match="weight has shape" if change == "shape" else "lacks weight"):
+        _, weights = train(linear(), FIGURES, 3, stopping=rule, checkpoint=point)

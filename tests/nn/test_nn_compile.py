@@ -164,3 +164,19 @@ def test_constants_stay_when_a_parameter_is_assigned_anew_and_all_parameters_nee
         np.testing.assert_array_equal(constant.op.array, array)
     with pytest.raises(UnassignedError, match="no value"):
         nn.freeze(nn.Sequential(nn.Linear(2, 2)))
+
+
+@pytest.mark.parametrize("longer", range(3))
+def test_any_of_three_inputs_may_be_the_one_of_another_length(longer):
+    predict = nn.compile(nn.Add(), 2, [nn.Sample((1,))] * 3, engine="reference")
+    counts = [4 + (i == longer) for i in range(3)]
+    with pytest.raises(InputError, match=f"the inputs have {', '.join(map(str, counts))} samples. Pass as many"):
+        predict(*(np.zeros((n, 1), "f4") for n in counts))
+    assert predict(*[np.ones((4, 1), "f4")] * 3).tolist() == [[3]] * 4
+
+
+def test_constants_share_the_bytes_of_the_parameters():
+    model = nn.initialise(nn.Linear(8, 8), 0)
+    frozen = nn.freeze(model)
+    for name in ("weight", "bias"):
+        assert np.shares_memory(getattr(frozen, name).op.array, getattr(model, name).cell.array)

@@ -59,3 +59,13 @@ def test_a_learning_rate_is_not_taken_for_another_number(method):
     for values, named in (((0.01,), {}), ((), {"lr": 0.01}), ((), {"learning_rate": 0.01}), ((), {"rate": 0.01})):
         with pytest.raises(TypeError, match=r"rate of 0\.01 pass nn\.Optimiser\(nn\.optim\.\w+\(\), rate=0\.01\)"):
             method(*values, **named)
+
+
+@pytest.mark.parametrize("method", [optim.Adagrad(), optim.RMSprop(), optim.Adam(), optim.AdamW()], ids=str)
+def test_nodes_of_a_direction_are_named_by_the_weight(method):
+    weights = [cg.Var((3,), name=name) for name in ("first", "second")]
+    gradients = [cg.Var((3,), name=f"gradient of {x.name}") for x in weights]
+    slots = [{key: cg.Var((3,), name=key) for key in method.remembers} for _ in weights]
+    pairs = method.directions(weights, gradients, slots, cg.Var((), name="step"))
+    for weight, (direction, new) in zip(weights, pairs, strict=True):
+        assert {x.origin.name for x in (direction, *new.values())} == {f"update of {weight.name}"}

@@ -1,5 +1,7 @@
 """Folders of pictures: a class for each folder, decoded batch by batch."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -55,3 +57,16 @@ def test_pictures_that_cannot_be_read_are_refused_by_name(folder):
         nn.picture_folder(folder / "empty", 4, 4)
     with pytest.raises(InputError, match="rows is 0"):
         nn.picture_folder(folder, 0, 4)
+
+
+def test_pictures_and_classes_are_in_the_order_of_their_names_without_folders(folder, monkeypatch):
+    """In any order in which the system lists them."""
+    (folder / "red" / "folder.png").mkdir()
+    for name in ("rglob", "iterdir"):
+        plain = getattr(Path, name)
+        monkeypatch.setattr(Path, name, lambda path, *args, plain=plain: sorted(plain(path, *args), reverse=True))
+    pictures, classes, names = nn.picture_folder(folder, 4, 4)
+    assert names == ("blue", "green", "red") and len(classes) == 12
+    assert [str(x.relative_to(folder)) for x in pictures.paths] == [
+        f"{name}/{part}.PNG" for name in names for part in ("0", "1", "2", "more/3")
+    ]

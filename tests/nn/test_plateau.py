@@ -104,3 +104,13 @@ def test_the_refusal_names_values_and_limits(fields, said):
         Plateau(**fields)
     assert str(error.value) == said
     assert Plateau(lowest=0.001).lowest == 0.001
+
+
+def test_the_rate_follows_its_own_figure_and_the_stopping_rule_another():
+    """The validation grows worse after each epoch, and the loss of the training better."""
+    figures = iter([1.0, 2.0, 3.0, 4.0])
+    model, early = linear(), nn.Early(3, metric="loss")
+    history = train(model, 4, optimiser=optimiser(), stopping=early, validation=lambda: next(figures))
+    losses = history.by_epoch()["loss"]
+    assert (losses[1:] < losses[:-1]).all()
+    assert (history.rate == np.repeat(np.float32([0.5, 0.5, 0.25, 0.125]), 2)).all()

@@ -94,3 +94,41 @@ def test_a_bar_by_rich_begins_at_the_first_step():
     console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True, width=100)
     rich_bar(2, 10, console).close()
     assert "2/10" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(59, "59 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (60, "1 min 00 s"), (3661, "61 min 01 s")]
+)
+def test_a_minute_is_sixty_seconds(seconds, text):
+    assert seconds_left(seconds, 1, 1) == text
+
+
+def test_a_bar_by_rich_stops_when_it_is_closed_and_shows_control_characters_as_marks():
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True, width=100)
+    bar = rich_bar(0, 10, console)
+    assert bar.progress.live.is_started
+    bar.show(3, 0.25, 0.5, "valid \a[b] 0.5  ")
+    bar.close()
+    assert not bar.progress.live.is_started
+    assert "loss 0.2500  rate 5.00e-01  valid ?[b] 0.5" in console.file.getvalue()
+
+
+def test_a_shorter_line_covers_the_one_before_it_on_a_terminal(monkeypatch):
+    clock = iter(range(0, 100, 10))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    stream = Screen()
+    bar = PlainBar(0, 9, stream)
+    bar.show(3, 0.5, 0.1, "valid accuracy 0.5  ")
+    bar.show(4)
+    first, second = stream.getvalue().split("\r")[1:]
+    assert len(first) == len(second) == 78 and second.startswith("step 4/9")
+
+
+def test_a_bar_by_rich_is_on_the_error_stream(monkeypatch):
+    pytest.importorskip("rich.console")
+    monkeypatch.setattr("sys.stdout", Screen())
+    monkeypatch.setattr("sys.stderr", Screen())
+    bar = progress_bar(0, 3, True)
+    bar.show(3, 0.25, 0.5)
+    bar.close()
+    assert sys.stdout.getvalue() == "" and "3/3" in sys.stderr.getvalue()

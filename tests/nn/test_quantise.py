@@ -129,3 +129,19 @@ def test_the_quantiser_gets_whole_batches_their_labels_and_its_options(progress,
     np.testing.assert_array_equal([rows for (rows,) in runs], [x[:3], x[3:6]])
     assert isinstance(options.pop("tell", None), cg.quantiser.Bars) == is_told
     assert options == {"method": "entropy", "skip": ("a",)}
+
+
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_complete_batches_are_those_that_all_inputs_have(shorter, monkeypatch):
+    runs = []
+    monkeypatch.setattr(cg.quantiser, "quantise", lambda outputs, inputs, given, *rest, **options: runs.extend(given))
+    arrays = tuple(np.ones((6 - 3 * (i == shorter), n), "f4") for i, n in enumerate((3, 5)))
+    with pytest.raises(AttributeError):  # since quantise returns None
+        nn.quantise(nn.initialise(Both(tuple), 0), arrays, batch=2, progress=False)
+    assert [[x.shape for x in run] for run in runs] == [[(2, 3), (2, 5)]]
+
+
+def test_inputs_have_the_dtype_of_the_samples():
+    model = nn.initialise(nn.Sequential(nn.Embedding(9, 3), nn.Linear(3, 2)), 0)
+    small = nn.quantise(model, np.arange(9), progress=False, compiled={"engine": "reference"})
+    assert small.samples == (nn.Sample((), "int64"),) and small(np.arange(9)).shape == (9, 2)

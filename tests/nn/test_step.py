@@ -176,3 +176,12 @@ def test_the_share_of_work_that_may_be_computed_again_is_a_sixteenth_unless_it_i
     for options in ({}, {"recompute": False}, {"recompute": 0.5}):
         nn.training_step(linear(), quadratic, DESCENT, (X, Y), **options, **PLAIN)
     assert [x["recompute"] for x in calls] == [1 / 16, False, 0.5]
+
+
+@pytest.mark.parametrize("inputs", [1, 2, 3])
+def test_classes_are_the_last_array_of_a_batch_behind_any_number_of_inputs(inputs):
+    model = nn.Sequential(nn.LambdaArray(lambda x, *others: x), linear(2, 3))
+    step = nn.training_step(model, cross_entropy, DESCENT, (*[X] * inputs, np.array([0, 1])), **PLAIN)
+    step(*[9 * X] * inputs, np.array([0, 2]))
+    with pytest.raises(PositionError, match="class 3 has no score"):
+        step(*[0 * X] * inputs, np.array([0, 3]))

@@ -2,7 +2,7 @@ import numpy as np
 
 import cgraph as cg
 import nn
-from nn.summary import rows_of, table, text
+from nn.summary import node_macs, rows_of, table, text
 
 
 def test_a_layer_that_is_used_twice_has_two_rows_and_its_values_once():
@@ -61,3 +61,24 @@ def test_the_last_line_counts_trained_and_other_values():
     model = nn.Sequential(nn.Linear(1000, 3), nn.BatchNorm(3, frozen=True), nn.BatchNorm(3))
     last = nn.summary(model, [nn.Sample((1000,))], 2).splitlines()[-1]
     assert last.split() == "total 18 values are not trained 3,009 6,000".split()
+
+
+def test_a_notebook_shows_names_as_they_are():
+    class Marked(nn.Layer):
+        def build(self, *xs, mode):
+            return xs[0]
+
+    Marked.__name__ = "<b>&"
+    html = nn.summary(Marked(), [nn.Sample((3,))])._repr_html_()
+    assert html.startswith("<pre>layer") and "&lt;b&gt;&amp;" in html and "<b>" not in html
+
+
+def test_samples_have_their_dtype_and_a_container_has_no_row_even_around_one_layer():
+    model = nn.Sequential(nn.Embedding(9, 4))
+    rows, macs = rows_of(model, [nn.Sample((3,), "int64")])
+    assert [(x.path, x.kind, x.shapes) for x in rows] == [("parts.0", "Embedding", ((1, 3, 4),))] and macs == 0
+
+
+def test_an_attention_multiplies_by_the_width_of_keys_and_by_that_of_values():
+    q, k, v = cg.Var((2, 3, 5, 4)), cg.Var((2, 3, 7, 4)), cg.Var((2, 3, 7, 6))
+    assert node_macs(cg.scaled_dot_product_attention(q, k, v)) == 2 * 3 * 5 * 7 * (4 + 6)

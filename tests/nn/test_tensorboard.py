@@ -66,3 +66,12 @@ def test_a_missing_package_is_named_with_what_needs_it(tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UnavailableError, match="^TensorBoard's event files need the package tensorboardX: pip install"):
         nn.TensorBoard(tmp_path)
+
+
+def test_figures_of_an_epoch_are_in_the_file_before_the_next_one_begins(tmp_path):
+    pytest.importorskip("tensorboardX")
+    board = nn.TensorBoard(tmp_path / "a" / "new" / "folder")
+    for step in (3, 6):
+        board(nn.Epoch(step // 3, step, {"valid loss": np.array(0.5), "rows": np.ones(2)}, nn.Linear(1, 1)))
+        scalars, purges = events(board.folder)
+        assert scalars == {"valid_loss": [(i, 0.5) for i in (3, 6) if i <= step]} and purges == [3]

@@ -7,7 +7,7 @@ import safetensors.numpy
 import cgraph as cg
 import nn
 from cgraph.errors import FormatError
-from nn.torch_weights import by_prefix, nearest
+from nn.torch_weights import by_prefix, nearest, rename_arrays
 from tests.nn.support import draw
 from tests.support.tolerance import assert_near
 
@@ -155,3 +155,21 @@ def test_of_arrays_that_no_layer_reads_three_are_named(count, told, tmp_path):
     path = written(tmp_path, torch_arrays() | {f"z{i}": draw(2) for i in reversed(range(count))})
     with pytest.raises(FormatError, match=f"no layer reads {told}\\. Map these names"):
         nn.load_torch(Headed(), path)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_two_arrays_of_one_name_are_refused_in_either_order(names):
+    arrays = {name: np.ones(2) for name in names}
+    with pytest.raises(FormatError) as error:
+        rename_arrays(arrays, {"b": "a"}, "a file")
+    assert str(error.value) == (
+        f"a file: {names[1]} is the second array that rename= maps to a. Map it to another name, or to None."
+    )
+    assert list(rename_arrays(arrays, {"b": None}, "a file")) == ["a"]
+
+
+@pytest.mark.parametrize("prefix", ["", "norm.", "a.b."])
+def test_counters_of_batches_are_left_out_at_any_depth(prefix):
+    arrays = {f"{prefix}num_batches_tracked": np.zeros(()), f"{prefix}weight": np.ones(2)}
+    assert list(rename_arrays(arrays, None, "a file")) == [f"{prefix}weight"]
+    assert list(rename_arrays(arrays, lambda name: f"x.{name}", "a file")) == [f"x.{prefix}weight"]

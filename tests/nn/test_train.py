@@ -308,3 +308,13 @@ def test_a_history_and_a_summary_show_themselves_in_a_notebook():
     assert run(model(), 1)._repr_png_()[:4] == b"\x89PNG"
     table = nn.summary(model())
     assert table._repr_html_() == f"<pre>{table}</pre>"
+
+
+@pytest.mark.parametrize("batch", [1, 4, 8])
+def test_a_validation_computes_as_many_samples_at_once_as_a_step(batch, monkeypatch):
+    calls = []
+    module = sys.modules[nn.train.__module__]  # `nn.train` is the function
+    monkeypatch.setattr(module, "validation_check", lambda model, settings, count: calls.append(count))
+    x = np.ones((8, 3), "f4")
+    nn.train(nn.initialise(nn.Linear(3, 3), 0), nn.Loader((x, x), batch), epochs=0, progress=False, engine="reference")
+    assert calls == [batch]

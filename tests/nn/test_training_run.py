@@ -358,3 +358,40 @@ def test_the_bar_of_a_resumed_run_begins_at_its_step(monkeypatch):
         run.run_step()
     run.run_remaining()
     assert bars[0].arguments == (3, 6, False) and [facts[0] for facts in bars[0].shown] == [4, 5, 6]
+
+
+@pytest.mark.parametrize("name", ["loss", "rate", "checked_at", "validation"])
+def test_a_checkpoint_without_a_part_of_the_history_is_refused_before_anything_changes(name, tmp_path):
+    x, point = np.ones((2, 3), "f4"), nn.Checkpoint(tmp_path / "at.json", steps=1)
+
+    def train(model, epochs):
+        nn.train(
+            model, nn.Loader((x, x[:, :2]), 2), quadratic, nn.Optimiser(), epochs=epochs, checkpoint=point,
+            progress=False, engine="reference",
+        )  # fmt: skip
+
+    train(nn.initialise(nn.Linear(3, 2), 1), 1)
+    arrays, facts = nn.read_checkpoint(point.path)
+    arrays = {path: np.array(array) for path, array in arrays.items() if path != f"history/{name}"}
+    nn.write_checkpoint(point.path, arrays, {"step": facts["step"], "done": False})
+    model = nn.initialise(nn.Linear(3, 2), 2)
+    before = model.weight.value
+    with pytest.raises(FormatError) as error:
+        train(model, 2)
+    assert str(error.value) == (f"{point.path} has no history of a training. Pass resume=False, or another path.")
+    assert (model.weight.value == before).all()
+
+
+def test_slots_of_another_size_belong_to_another_training(tmp_path):
+    point = nn.Checkpoint(tmp_path / "at.json", steps=1)
+
+    def train(inputs, epochs):
+        x = np.ones((2, inputs), "f4")
+        nn.train(
+            nn.initialise(nn.Linear(inputs, 2), 1), nn.Loader((x, x[:, :2]), 2), quadratic, nn.Optimiser(),
+            epochs=epochs, checkpoint=point, progress=False, engine="reference",
+        )  # fmt: skip
+
+    train(3, 1)
+    with pytest.raises(FormatError, match="was written by another optimiser. Pass resume=False, or another path"):
+        train(4, 2)

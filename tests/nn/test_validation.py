@@ -88,3 +88,11 @@ def test_arrays_of_any_dtype_are_judged_like_those_of_the_model(dtype):
     want = check_of((x.astype("f4"), Y), model)().loss
     assert check_of((x.astype(dtype), Y.astype("f8")), model)().loss == want
     assert check_of([x.astype(dtype), Y], model, batch=100)().loss == want
+
+
+@pytest.mark.parametrize(("batch", "want"), [(3, 3), (7, 7), (50, 7)])
+def test_no_more_samples_are_computed_at_once_than_there_are(batch, want, monkeypatch):
+    calls, compiled = [], nn.validation.compile_model
+    monkeypatch.setattr(nn.validation, "compile_model", lambda *args, **options: calls.append(args) or compiled(*args))
+    check_of((X, Y), nn.initialise(nn.Linear(3, 2), 1), batch=batch)
+    assert [args[1] for args in calls] == [want]

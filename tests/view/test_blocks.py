@@ -251,3 +251,34 @@ def test_at_most_eight_views_of_a_value_are_told(count, last):
     box = Box("x", "float32[8]", "a.py:1", 32, 0, 2, 5, 0, 0, views=tuple(f"v{i}" for i in range(count)))
     lines = about(box, (box,)).splitlines()
     assert lines[-1] == last and len(lines) == 4 + min(count, 9)
+
+
+@pytest.mark.parametrize(("link", "text"), [("over", "takes the bytes of"), ("inside", "made inside")])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_value_names_the_one_whose_bytes_it_has_and_its_first_step(link, text, at):
+    boxes = Box("a", "", "", 8, 0, 3, 5, 0, 0), Box("b", "", "", 8, 0, 4, 6, 0, 0)
+    box = Box("c", "", "", 8, 0, 7, 9, 0, 0, **{link: at})
+    assert about(box, boxes).splitlines() == [
+        "c", "8 B at [0, 8)", "steps 7..9", f"{text} {boxes[at].name} (step {boxes[at].first})"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("letters", "shown"), [(7, ""), (8, "convolu…"), (9, "convolut…"), (16, "convolution_name")])
+def test_a_name_is_shortened_to_eight_letters_or_more(letters, shown):
+    assert fit_name("convolution_name", letters) == shown
+
+
+@pytest.mark.parametrize(("steps", "is_marked"), [(150, True), (181, True), (183, False), (300, False)])
+def test_a_value_that_takes_over_bytes_is_marked_if_it_is_wider_than_six_pixels(steps, is_marked):
+    """The plan is 1092 pixels wide."""
+    problem = problem_of([(8, 0, steps - 1)])
+    boxes = [Box("a", "", "", 8, 0, 0, steps - 1, 0, 0), Box("b", "", "", 8, 0, 1, 1, 0, 0, over=0)]
+    svg = memory_svg(memory_with(problem, greedy_by_size(problem), boxes, []))
+    assert len(parts(svg, "over")) == is_marked
+
+
+@pytest.mark.parametrize(("steps", "nbytes", "is_thin"), [(1, 1000, False), (1, 1, True), (900, 1000, True)])
+def test_a_rectangle_that_is_narrow_or_low_has_no_edge(steps, nbytes, is_thin):
+    problem = problem_of([(nbytes, 0, 0), (1000, 0, steps - 1)])
+    small, _ = parts(plan_svg(problem, greedy_by_size(problem)), "operand")
+    assert ("thin" in small.get("class").split()) == is_thin

@@ -68,3 +68,11 @@ def test_a_planned_graph_has_steps_boxes_and_blocks():
     assert [item.spec for item in diagram.items if item.output] == ["float32[2,3]"]
     ((_, target),) = diagram.updates
     assert diagram.items[target].name == "count"
+
+
+def test_a_var_that_nothing_reads_is_drawn_with_its_update_edge():
+    x, total = cg.Var((2,), name="x"), cg.Var((2,), name="total")
+    diagram = diagram_of_nodes([x], {total: x * 2})
+    ((source, target),) = diagram.updates
+    assert (diagram.items[source].kind, diagram.items[target].name, diagram.items[target].kind) == (OP, "total", VAR)
+    assert [item.name for item in diagram.items if item.output] == ["x"]

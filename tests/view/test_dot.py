@@ -10,9 +10,10 @@ import cgraph as cg
 from cgraph.errors import GraphError, UnavailableError
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
-from cgraph.view.diagram import CONST, VAR, VIEW, diagram_of
-from cgraph.view.dot import function_dot, graph_dot, render
+from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, DiagramItem, diagram_of
+from cgraph.view.dot import NO_BLOCK, diagram_dot, function_dot, graph_dot, quote, render
 from cgraph.view.planned import memory_of
+from cgraph.view.text import colour_of
 from tests.support.planned import planned
 
 needs_dot = pytest.mark.skipif(which("dot") is None, reason="the program dot is not installed")
@@ -170,3 +171,23 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "graphviz", None)
     with pytest.raises(UnavailableError, match="the Python package graphviz is not installed: pip install graphviz"):
         render("digraph {}", "svg")
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("a\\b", r'"a\\b"'), ('a"b', r'"a\"b"'), ("a&lt;b", '"a&amp;lt;b"'), ("a\nb", r'"a\nb"'), ("\\n", r'"\\n"'),
+        ("a\tb", '"a?b"'), ("", '""'),
+    ],
+)  # fmt: skip
+def test_a_quoted_text_is_shown_as_it_is(text, quoted):
+    assert quote(text) == quoted
+
+
+@pytest.mark.parametrize("block", [-1, 0, 1])
+@pytest.mark.parametrize("kind", [OP, VIEW, VAR, CONST])
+def test_a_node_has_the_colour_of_its_block_from_the_first_on(block, kind):
+    item = DiagramItem("x", kind, "float32[2]", "", "", 8, block, block, block, (), False)
+    nodes, _ = statements(diagram_dot(Diagram((item,), ())))
+    assert colour(nodes["n0"]) == (colour_of(block) if block >= 0 else NO_BLOCK[kind])
+    assert (f", step {block}" in nodes["n0"]) == (block >= 0)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import host_target
 from cgraph.memory.check import check_plan
 from cgraph.memory.problem import Plan
-from cgraph.view.boxes import VALUE, WORKSPACE
+from cgraph.ops.physical.stream import Stream
+from cgraph.view import frames
+from cgraph.view.boxes import VALUE, WORKSPACE, Box
 from cgraph.view.frames import frame_memory, problem_of, region_row, regions_of, runs_of
 
 
@@ -141,3 +144,22 @@ def test_a_region_is_said_in_one_row(function):
     assert row.slid_nbytes == sum(
         values[move.event.value].row_nbytes * (move.event.stop - move.event.first) for move in slides
     )
+
+
+def test_rows_of_a_value_are_counted_without_the_workspaces_of_its_bands(function, monkeypatch):
+    step, node = regions_of(function)[0]
+    row, boxes = region_row(step, node), frames.boxes_of(node)
+    large = [Box("room", "", "", 1 << 30, 0, 0, 9, 0, i, WORKSPACE) for i in range(len(row.rings))]
+    monkeypatch.setattr(frames, "boxes_of", lambda node: boxes + large)
+    assert region_row(step, node) == row
+
+
+def test_a_region_has_several_values(monkeypatch):
+    def stream(count):
+        op = object.__new__(Stream)
+        object.__setattr__(op, "inner", (None,) * count)
+        return SimpleNamespace(op=op)
+
+    steps = [stream(1), SimpleNamespace(op=None), stream(2), stream(3)]
+    monkeypatch.setattr(frames, "compiled_of", lambda shown: SimpleNamespace(layout=SimpleNamespace(steps=steps)))
+    assert regions_of(None) == [(2, steps[2]), (3, steps[3])]

@@ -1,6 +1,7 @@
 """The text form of a graph: what it says is what the graph computes, and it can be read back."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -211,3 +212,40 @@ def test_a_checksum_is_of_the_elements_in_their_order_however_they_lie():
         assert cg.text(cg.Const(same)) == written
         assert (cg.graph_from_text(written, {"%0": same})[0].eval() == array).all()
     assert cg.text(cg.Const(array[::-1])) != written != cg.text(cg.Const(array.astype("f4")))
+
+
+def test_a_trace_leaves_out_each_pass_that_changes_nothing():
+    _, y = script()
+    _, *texts = re.split("^-- .*\n", cg.text(y, passes="trace"), flags=re.MULTILINE)
+    assert len(texts) > 1 and all(one.strip() != other.strip() for one, other in pairwise(texts))
+
+
+def test_a_parameter_that_is_not_plain_is_written_even_if_it_is_the_default():
+    """Its text does not say whether it is."""
+
+    class Shift(Record):
+        by: tuple = ([],)
+
+    assert list(fields_text(Shift())) == ["by=<tuple>"]
+
+
+@pytest.mark.parametrize("comment", ["-- after fold_constants", "# a remark", "", "   "])
+def test_comments_and_empty_lines_are_skipped(comment):
+    lines = ["%0 = var x : float32[2]", "%1 = sin(%0) : float32[2]", "return %1"]
+    for i in range(4):
+        (node,) = cg.graph_from_text("\n".join([*lines[:i], comment, *lines[i:]]))
+        assert node.op.name == "sin"
+
+
+def test_an_array_beside_the_text_has_its_shape_dtype_and_every_bit():
+    array = np.arange(20.0)
+    written = cg.text(cg.Const(array))
+    for other in (array.astype("f4"), array.reshape(4, 5), array.astype("i8")):
+        with pytest.raises(
+            FormatError, match=re.escape(f"constants['%0'] is {other.dtype}{list(other.shape)}, the line")
+        ):
+            cg.graph_from_text(written, {"%0": other})
+    digits = written.split("sha256:")[1].split()[0]
+    changed = written.replace(digits, digits[:-1] + ("0" if digits[-1] != "0" else "1"))
+    with pytest.raises(FormatError, match="Pass that array"):
+        cg.graph_from_text(changed, {"%0": array})

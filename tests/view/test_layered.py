@@ -58,3 +58,15 @@ def test_many_users_of_one_node_take_one_layer():
     columns, layers = layered([[]] + [[0]] * 10_000)
     assert layers[1:] == [1] * 10_000
     assert max(columns) - min(columns) >= 9_999
+
+
+def test_a_value_of_one_that_others_read_too_stays_below_it():
+    """Node 6 is computed from leaves alone, but 7 reads its operand as well."""
+    operands = [[], [0], [1], [2], [], [4], [5], [1, 5], [3, 6]]
+    assert layered(operands)[1] == [0, 1, 2, 3, 0, 1, 2, 2, 4]
+    operands[7] = [1]
+    assert layered(operands)[1][4:7] == [1, 2, 3]
+
+
+def test_no_nodes_and_one_are_placed():
+    assert layered([]) == ([], []) and layered([[]]) == ([0.0], [0])

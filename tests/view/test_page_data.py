@@ -9,7 +9,18 @@ import pytest
 from cgraph.view import diagram
 from cgraph.view.diagram import diagram_of
 from cgraph.view.page import SCRIPTS
-from cgraph.view.page_data import TABLES, BoxRow, ItemRow, PageData, ReservedRow, UpdateRow, as_json, page_data
+from cgraph.view.page_data import (
+    TABLES,
+    BoxRow,
+    ItemRow,
+    PageData,
+    ReservedRow,
+    UpdateRow,
+    as_json,
+    folded_of,
+    number_of,
+    page_data,
+)
 from cgraph.view.planned import memory_of
 from tests.view.test_page import example
 
@@ -69,3 +80,21 @@ def test_a_page_has_the_numbers_of_the_pictures_under_the_same_names():
 def test_the_kinds_of_items_are_those_that_the_scripts_tell_apart():
     kinds = {diagram.OP, diagram.VIEW, diagram.VAR, diagram.CONST}
     assert set(re.findall(r"\.kind === \"(\w+)\"", SCRIPT)) == kinds
+
+
+def item(kind, *operands, output=False):
+    return diagram.DiagramItem("x", kind, "", "", "", 8, -1, -1, -1, operands, output)
+
+
+def test_constants_and_views_of_constants_alone_are_folded_unless_they_are_outputs():
+    items = [
+        item(diagram.CONST), item(diagram.VAR), item(diagram.VIEW, 0), item(diagram.VIEW, 0, 1),
+        item(diagram.OP, 0), item(diagram.VIEW, 2), item(diagram.CONST, output=True),
+        item(diagram.VIEW, 0, output=True), item(diagram.VIEW, 6), item(diagram.VIEW, 0, 6),
+    ]  # fmt: skip
+    folded = folded_of(diagram.Diagram(tuple(items), ()))
+    assert [i for i, is_folded in enumerate(folded) if is_folded] == [0, 2, 5]
+
+
+def test_switches_are_written_as_digits_and_all_else_as_it_is():
+    assert [repr(number_of(x)) for x in (True, False, 2, 2.5, "a", (1,))] == ["1", "0", "2", "2.5", "'a'", "(1,)"]

@@ -96,3 +96,12 @@ def test_operands_of_several_values_are_reserved_from_the_first_step_to_the_last
     assert (other.over, one.over, one.operand, other.operand) == (0, -1, 0, 0)
     assert (reserved.first, reserved.last, reserved.nbytes, reserved.offset) == (one.first, other.last, 256, one.offset)
     assert memory_of(planned(np.sin(x))).reserved == ()
+
+
+def test_a_box_names_every_view_of_its_value():
+    y = np.sin(cg.Var((8, 4), name="x"))
+    views = [y.T, cg.reshape(y, (32,)), y[:, :2]]
+    compiled = planned(cg.concat([cg.reshape(x, (-1,)) for x in views], 0))
+    (box,) = [box for box in memory_of(compiled).boxes if box.name.endswith("(sin)") or box.name == "sin"]
+    shown = [text.partition(" at ")[0].rpartition(" ")[2] for text in box.views]
+    assert len(shown) >= 3 and {"float32[4,8]", "float32[32]", "float32[8,2]"} <= set(shown)

@@ -9,13 +9,14 @@ import pytest
 import cgraph as cg
 from cgraph.errors import GraphError, InputError, UnassignedError
 from cgraph.memory.auto import auto
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.memory.strategies.vandenhove import vandenhove
-from cgraph.view.boxes import last_drawn_steps
-from cgraph.view.figures import Kernels
+from cgraph.view.boxes import Box, last_drawn_steps, memory_with
+from cgraph.view.figures import Alive, Kernels
 from cgraph.view.notebook import MOST_ITEMS, node_html
 from cgraph.view.planned import function_svg, memory_of
-from cgraph.view.report import report, timed_report
+from cgraph.view.report import _alive, report, timed_report
 from cgraph.view.report_html import STYLE
 from tests.support.emulated import PairsEngine
 from tests.support.planned import planned
@@ -257,3 +258,14 @@ def test_of_many_nodes_the_last_thirty_are_rows_and_operands_before_them_are_mar
     operands = [f"{before - 1}…" if before else "", *(str(i) for i in range(before, count - 1))]
     assert [row[2] for row in rows[1:]] == operands
     assert (f"<p>{before} nodes before these</p>" in text) == (before > 0) and {row[4] for row in rows[1:]} == {"16 B"}
+
+
+def test_values_of_one_operand_are_named_in_the_order_of_their_steps():
+    operands = ProblemOperand(16, UsageInterval(0, 3), "shared"), ProblemOperand(8, UsageInterval(0, 3), "reserve")
+    problem = Problem(operands, 1)
+    boxes = [Box(name, "f[2]", f"{name}.py:1", n, 0, 0, 3, 0, 0) for name, n in (("small", 8), ("large", 16))]
+    memory = memory_with(problem, Plan((0, 16), 24), boxes, [])
+    compiled = SimpleNamespace(usage=SimpleNamespace(problem=problem))
+    assert _alive(compiled, memory) == (
+        Alive(16, "small f[2], large f[2]", "large.py:1"), Alive(8, "reserved for reserve", "")
+    )  # fmt: skip

@@ -83,3 +83,10 @@ def test_cells_of_a_table():
         "<table>\n<tr><th>a</th></tr>\n<tr class='peak'><td>1</td></tr>\n<tr><td>2</td></tr>\n</table>"
     )
     assert table((), []) == "<table>\n\n</table>"
+
+
+def test_a_step_that_took_no_time_has_a_cell_like_the_others():
+    timed = replace(PLAIN, steps=(replace(STEPS[0], seconds=0.0), replace(STEPS[1], seconds=0.25)))
+    head, first, second = cells_of(timed, 2)
+    assert len(head) == len(first) == len(second) and head[5] == "time"
+    assert (first[5], second[5]) == ("0 µs", "250 ms") and (first[-1], second[-1]) == ("a.py:1", "a.py:2")

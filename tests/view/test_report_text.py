@@ -154,3 +154,21 @@ def test_parts_follow_one_another():
     text = report_text(replace(PLAIN, weights=WEIGHTS, regions=(REGION,), inner=(("loop at a.py:3", PLAIN),)), None)
     assert text.index("weights  ") < text.index("region  ") < text.index("inside    loop at a.py:3, in its workspace:")
     assert text.endswith(report_text(PLAIN, None))
+
+
+def test_a_bound_without_overwriting_is_told_where_it_differs_either_way():
+    for plain in (23, 25):
+        assert against_bounds(replace(PLAIN, plain_lower_bound=plain)).endswith(f"{plain} B if nothing overwrote")
+
+
+def test_tables_of_plans_inside_steps_and_of_weights_are_as_short_as_the_first():
+    inner = replace(PLAIN, steps=rows((1, None), (9, None), (5, None)))
+    pieces = PieceRow("a", 30, 0.5, 0.001, 2.0), PieceRow("b", 50, 1.5, 0.25, 4.0)
+    weights = replace(WEIGHTS, pieces=pieces, kernels=0.125, predicted=10.0, measured=11.0)
+    text = report_text(replace(PLAIN, inner=(("loop", inner),), weights=weights), 1)
+    left_out = [line for line in text.splitlines() if "left out" in line]
+    assert left_out == [
+        "(1 of 2 steps with less bytes in use are left out)",
+        "(1 of 2 pieces with less waiting are left out)",
+        "(2 of 3 steps with less bytes in use are left out)",
+    ]

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.instance import Share
 from cgraph.errors import GraphError, InputError, PositionError
 from cgraph.record import replace
+from cgraph.view.figures import StepRow
 from cgraph.view.report import report, timed_report
 from cgraph.view.timing import record_run
 from cgraph.view.trace import trace_json
 from tests.support.tolerance import assert_near
+from tests.view.test_figures import PLAIN
 
 ONES = np.ones((16, 16), "float32")
 
@@ -211,3 +214,13 @@ def test_what_cannot_be_traced_writes_nothing(function, tmp_path):
     with pytest.raises(GraphError, match="a timed report has"):
         trace_json(report(function))
     assert not path.exists()
+
+
+def test_only_threads_that_ran_something_have_a_track():
+    """A thread in between may have found nothing left to do."""
+    steps = StepRow(0, "sin", "", "", 4, 8, 0.5), StepRow(1, "cos", "", "", 4, 8, 0.5)
+    shares = Share(0, 2, 0, 3, 10, 20), Share(0, 0, 3, 4, 12, 18), Share(1, 5, 0, 1, 30, 40)
+    events = json.loads(trace_json(replace(PLAIN, steps=steps), shares))["traceEvents"]
+    tracks = {x["tid"]: x["args"]["name"] for x in events if x["name"] == "thread_name" and x["pid"] == 2}
+    assert tracks == {1: "thread 0", 3: "thread 2", 6: "thread 5"}
+    assert {x["tid"] for x in events if x["ph"] == "X" and x["pid"] == 2} == set(tracks)

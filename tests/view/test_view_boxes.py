@@ -78,6 +78,8 @@ def test_a_box_is_drawn_until_another_takes_over_its_bytes():
     boxes = [box(0, 9), box(4, 9, over=0), box(7, 8, over=1)]
     assert last_drawn_steps(boxes) == [3, 6, 8]
     assert last_drawn_steps([box(2, 9), box(2, 9, over=0)]) == [2, 9]
+    several = [box(7, 9, over=1), box(0, 9), box(4, 9, over=1), box(6, 9, over=1)]
+    assert last_drawn_steps(several) == [9, 3, 9, 9]  # the first of them
 
 
 def test_a_box_inside_another_is_drawn_until_that_begins():

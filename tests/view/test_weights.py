@@ -1,9 +1,16 @@
 """What reports say of weights that are read from a file during each run."""
 
 import json
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
 
 import cgraph as cg
+from cgraph.view.figures import PieceRow, WeightFigures
 from cgraph.view.report import report, timed_report
+from cgraph.view.weights import time_weights
 from tests.function.test_streamed_weights import chain, streamed
 from tests.support.tolerance import near
 
@@ -41,3 +48,23 @@ def test_weights_in_memory_have_no_part_of_a_report():
     found = timed_report(cg.compile(y, x), value)
     assert found.weights is None and "through a ring" not in str(found)
     assert json.loads(found.json())["weights"] is None
+
+
+@pytest.mark.parametrize("seconds", [(9.0, 3.0, 2.0, 4.0), (1.0, 2.0, 3.0, 4.0), (9.0, 4.0, 3.0, 2.0)], ids=str)
+def test_of_the_runs_after_the_first_the_shortest_counts_with_its_waits(seconds, monkeypatch):
+    runs = iter([(x, np.array([x, 10 * x])) for x in seconds])
+    pieces = PieceRow("a", 8), PieceRow("b", 16)
+    code = SimpleNamespace(ring=SimpleNamespace(pieces=["first", "second"]))
+    instance = SimpleNamespace(whole="whole")
+    function = SimpleNamespace(program=SimpleNamespace(code=code), instance_for=lambda *args: nullcontext(instance))
+    patches = {
+        "weights_of": lambda function: WeightFigures("w", 100, pieces), "StreamedInstance": SimpleNamespace,
+        "read_seconds": lambda instance, piece: {"first": 0.5, "second": 0.25}[piece],
+        "time_run": lambda instance: next(runs), "row_seconds": lambda code, steps: sum(steps),
+        "waits_of": lambda whole, rows, reads: ([rows, 2 * rows], 7.0) if reads == [0.5, 0.25] else None,
+    }  # fmt: skip
+    for name, value in patches.items():
+        monkeypatch.setattr(f"cgraph.view.weights.{name}", value)
+    found, least = time_weights(function, (), {}, [1.0, 2.0], 3), min(seconds[1:])
+    assert (found.kernels, found.predicted, found.measured) == (3.0, 7.0, least) and next(runs, None) is None
+    assert found.pieces == (PieceRow("a", 8, 0.5, 3.0, least), PieceRow("b", 16, 0.25, 6.0, 10 * least))
