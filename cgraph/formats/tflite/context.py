@@ -11,7 +11,8 @@ from cgraph.formats.names import cg
 from cgraph.formats.tflite.schema import OPTIONS
 from cgraph.formats.tflite.source import TensorFacts
 from cgraph.formats.tflite.value import PLACE, QuantisedFormat, TfliteValue
-from cgraph.formats.tflite.wire import Table
+from cgraph.formats.tflite.variables import Variables
+from cgraph.formats.tflite.wire import PackedNumbers, Table
 from cgraph.ir.graph import Node
 from cgraph.kernels.mapped import in_c_order
 from cgraph.ops.leaf import Const, ConstOp
@@ -51,18 +52,24 @@ class TfliteContext(Record, eq=False):
     Fields
         kind: its name
         operands: values in the operator's order, None for an absent optional one
-        options: its options table in the file, or None
+        options: its options in the file, or None
         results: the file's description of its results
         allowance: the remaining cost of reading the file
         build: builds another graph of the file, by its number, from the values of its inputs
+        assign: gives an operand that is a variable, by its index, a new value in the file's order of axes
+        variables: the state of the file
+        is_inner: True in a graph that an operator of another one contains
     """
 
     kind: str
     operands: tuple[TfliteValue | None, ...]
-    options: Table | None
+    options: Table | PackedNumbers | None
     results: tuple[TensorFacts, ...]
     allowance: Allowance
     build: Callable[[int, Sequence[TfliteValue]], list[TfliteValue]]
+    assign: Callable[[int, Node], None]
+    variables: Variables
+    is_inner: bool = False
 
     def __getitem__(self, i: int) -> TfliteValue:
         """Return operand i, which must exist."""
@@ -100,13 +107,13 @@ class TfliteContext(Record, eq=False):
 
     def option(self, name: str) -> Any:
         """Return a field of the options, or its default."""
-        option = OPTIONS[self.kind].fields[name]
+        option, table = OPTIONS[self.kind].fields[name], self.options
         if option.kind == "V":
-            values = None if self.options is None else self.options.vector(option.field, "int32")
+            values = table.vector(option.field, "int32") if isinstance(table, Table) else None
             return None if values is None else self.few(values)
-        return (
-            option.default if self.options is None else self.options.number(option.field, option.kind, option.default)
-        )
+        if option.kind == "T":
+            return table.text(option.field) if isinstance(table, Table) else ""
+        return option.default if table is None else table.number(option.field, option.kind, option.default)
 
     def sizes(self, name: str) -> tuple[int, int]:
         """Return the options ``name_h`` and ``name_w``, each at least 1."""

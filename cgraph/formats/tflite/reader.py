@@ -21,9 +21,10 @@ from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts, TfliteSource
 from cgraph.formats.tflite.value import FIRST, SIGN, QuantisedFormat, TfliteValue, have_one_format, permute
-from cgraph.formats.tflite.wire import Table
+from cgraph.formats.tflite.wire import PackedNumbers, Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
+from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import release
 from cgraph.ops.leaf import Var
 
@@ -78,12 +79,8 @@ def build_model(source: TfliteSource, floats: bool) -> Model:
         for i, x in enumerate(values)
         if x is not None and x.expression is not None
     }
-    return Model(
-        tuple(inputs),
-        tuple(outputs),
-        tuple(source.tensor(i).name for i in shown),
-        named,
-    )
+    names = tuple(source.tensor(i).name for i in shown)
+    return Model(tuple(inputs), tuple(outputs), names, named, source.variables.updates())
 
 
 def check_supported(source: TfliteSource, places: np.ndarray) -> None:
@@ -146,12 +143,34 @@ def value_of(source: TfliteSource, values: Values, index: int) -> TfliteValue:
     value = values[index]
     if value is not None:
         return value
-    if tensor.array is None:
+    if tensor.is_variable:
+        values[index] = value = variable_of(source, tensor)
+        return value
+    if tensor.array is None and 0 not in tensor.shape:
         raise damaged_file(f"tensor {tensor.name!r:.60} is read before it is computed")
+    array = np.zeros(tensor.shape, tensor.dtype) if tensor.array is None else tensor.array
     if tensor.quantised is not None and tensor.quantised.is_signed:
-        source.allowance.spend("numbers of int8 as bytes", nbytes=tensor.array.nbytes)
-    values[index] = value = TfliteValue(array=tensor.array, quantised=tensor.quantised)
+        source.allowance.spend("numbers of int8 as bytes", nbytes=array.nbytes)
+    values[index] = value = TfliteValue(array=array, quantised=tensor.quantised)
     return value
+
+
+def variable_of(source: TfliteSource, tensor: TensorFacts) -> TfliteValue:
+    """Return the value of a variable tensor when a run starts: at first, zeros."""
+    if source.is_inner:
+        raise FormatError(f"tensor {tensor.name!r:.60} is a variable inside IF or WHILE, which is not supported")
+    number = source.variables.number(tensor.number, tensor.name)
+    spec, zero = (tensor.dtype, 0) if tensor.quantised is None else (np.dtype("uint8"), tensor.quantised.zero)
+    return TfliteValue(source.variables.read(number, Spec(tensor.shape, spec), zero), quantised=tensor.quantised)
+
+
+def assign_variable(source: TfliteSource, values: Values, numbers: Sequence[int], i: int, value: Node) -> None:
+    """Give the variable tensor that is operand i of an operator a new value."""
+    tensor = source.tensor(numbers[i])
+    if not tensor.is_variable:
+        raise damaged_file(f"tensor {tensor.name!r:.60}, which the operator writes, is not a variable")
+    values[tensor.number] = TfliteValue(value, quantised=tensor.quantised)
+    source.variables.assign(source.variables.number(tensor.number, tensor.name), value)
 
 
 @keeps_origin
@@ -184,7 +203,11 @@ def build_node(
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
     build = partial(build_subgraph, source)
-    context = TfliteContext(name, operands, options_of(table, name), tensors, source.allowance, build)
+    assign = partial(assign_variable, source, values, numbers)
+    options = options_of(table, name)
+    context = TfliteContext(
+        name, operands, options, tensors, source.allowance, build, assign, source.variables, source.is_inner
+    )
     answer = OPERATORS[name](context)
     listed = [answer] if isinstance(answer, Node | TfliteValue) else answer
     if len(listed) != len(results):
@@ -192,8 +215,8 @@ def build_node(
     values_listed = [x if isinstance(x, TfliteValue) else TfliteValue(x) for x in listed]
     for x, tensor in zip(values_listed, tensors):
         want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
-        if x.node.dtype != want:
-            raise damaged_file(f"result {tensor.name!r:.60} is {x.node.dtype}, but the file declares {want}")
+        if x.dtype != want:
+            raise damaged_file(f"result {tensor.name!r:.60} is {x.dtype}, but the file declares {want}")
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
 
 
@@ -240,8 +263,10 @@ def fold_result(
     return TfliteValue(node, None, x.first, quantised)
 
 
-def options_of(table: Table, name: str) -> Table | None:
+def options_of(table: Table, name: str) -> Table | PackedNumbers | None:
     """Return the options of an operator. FormatError if they belong to another operator."""
+    if name.startswith("CUSTOM"):
+        return PackedNumbers(table.vector(OperatorFields.CUSTOM, "uint8"))
     number = int(table.number(OperatorFields.OPTIONS_TYPE, "B"))
     if name not in OPTIONS or number == 0:
         return None

@@ -27,9 +27,10 @@ NAMES = """
     UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
 """.split()
 DTYPE = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
-    12: "uint64", 15: "uint32", 16: "uint16",
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
+    10: "float64", 12: "uint64", 15: "uint32", 16: "uint16",
 }  # fmt: skip
+RESOURCE = 13  # the dtype of a handle of a variable, which is read as its number
 DTYPE_NAMES = """
     FLOAT32 FLOAT16 INT32 UINT8 INT64 STRING BOOL INT16 COMPLEX64 INT8 FLOAT64 COMPLEX128 UINT64 RESOURCE VARIANT UINT32
     UINT16 INT4 BFLOAT16 INT2 UINT4
@@ -57,7 +58,7 @@ class SubgraphFields:
 class OperatorFields:
     """Fields of an operator."""
 
-    CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS = 0, 1, 2, 3, 4
+    CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS, CUSTOM = 0, 1, 2, 3, 4, 5
 
 
 class TensorFields:
@@ -72,6 +73,18 @@ class QuantizationFields:
     SCALE, ZERO, DETAILS_TYPE, AXIS = 2, 3, 4, 6
 
 
+class SparsityFields:
+    """Fields of the sparsity of a tensor."""
+
+    ORDER, BLOCKS, LEVELS = 0, 1, 2
+
+
+class LevelFields:
+    """Fields of a level of a sparse tensor. A list of indices is a union: the number of its kind, and its table."""
+
+    FORMAT, SIZE, SEGMENTS_TYPE, SEGMENTS, INDICES_TYPE, INDICES = 0, 1, 2, 3, 4, 5
+
+
 class BufferFields:
     """Fields of a buffer: its bytes, or their position after all tables."""
 
@@ -79,7 +92,9 @@ class BufferFields:
 
 
 class Option(Record):
-    """A field of options: its index, its type (a format of `struct`, ``V`` for a vector of int32) and default."""
+    """A field of options: its index, its type (a format of `struct`, ``V`` for a vector of int32, ``T`` for a text) and
+    default.
+    """
 
     field: int
     kind: str
@@ -105,15 +120,20 @@ def options(number: int, text: str) -> OptionFields:
 
 _POOL = options(5, "padding:b stride_w:i stride_h:i window_w:i window_h:i activation:b")
 _REDUCE = options(27, "keepdims:?")
+_CUSTOM_POOL = options(0, "padding:i stride_w:i stride_h:i window_w:i window_h:i activation:i")
 OPTIONS = {
     "ADD": options(11, "activation:b"),
     "ARG_MAX": options(40, "dtype:b"),
     "ARG_MIN": options(57, "dtype:b"),
     "AVERAGE_POOL_2D": _POOL,
     "BATCH_MATMUL": options(101, "adjoint_x:? adjoint_y:?"),
+    "CALL_ONCE": options(103, "graph:i"),
     "CONCATENATION": options(10, "axis:i activation:b"),
     "CONV_2D": options(1, "padding:b stride_w:i stride_h:i activation:b dilation_w:i=1 dilation_h:i=1"),
     "CUMSUM": options(102, "exclusive:? reverse:?"),
+    "CUSTOM 'Convolution2DTransposeBias'": options(0, "padding:i stride_w:i stride_h:i"),
+    "CUSTOM 'MaxPoolingWithArgmax2D'": _CUSTOM_POOL,
+    "CUSTOM 'MaxUnpooling2D'": _CUSTOM_POOL,
     "DEPTHWISE_CONV_2D": options(
         2, "padding:b stride_w:i stride_h:i multiplier:i activation:b dilation_w:i=1 dilation_h:i=1"
     ),
@@ -150,5 +170,6 @@ OPTIONS = {
     "SUM": _REDUCE,
     "TRANSPOSE_CONV": options(49, "padding:b stride_w:i stride_h:i activation:b"),
     "UNPACK": options(64, "count:i axis:i"),
+    "VAR_HANDLE": options(111, "container:T name:T"),
     "WHILE": options(93, "condition:i body:i"),
 }

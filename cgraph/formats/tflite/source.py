@@ -12,6 +12,7 @@ from cgraph.formats.tflite.schema import (
     DTYPE_NAMES,
     IDENTIFIER,
     NAMES,
+    RESOURCE,
     BufferFields,
     ModelFields,
     OperatorCodeFields,
@@ -19,7 +20,9 @@ from cgraph.formats.tflite.schema import (
     SubgraphFields,
     TensorFields,
 )
+from cgraph.formats.tflite.sparse import densify
 from cgraph.formats.tflite.value import QuantisedFormat
+from cgraph.formats.tflite.variables import Variables
 from cgraph.formats.tflite.wire import WORD, Table, numbers, unpack
 from cgraph.ir.spec import LARGEST
 from cgraph.record import Record
@@ -37,6 +40,7 @@ class TensorFacts(Record, eq=False):
         number: index among the file's tensors
         array: its value, if it is constant
         quantised: its quantisation, if it has 8 bits
+        is_variable: True if it persists between runs
     """
 
     number: int
@@ -45,6 +49,7 @@ class TensorFacts(Record, eq=False):
     dtype: np.dtype
     array: np.ndarray | None
     quantised: QuantisedFormat | None
+    is_variable: bool = False
 
 
 class TfliteSource:
@@ -65,6 +70,7 @@ class TfliteSource:
             )
         self.data, self.name = data, name
         self.allowance: Allowance = Allowance(len(data)) if outer is None else outer.allowance
+        self.variables: Variables = Variables(self.allowance) if outer is None else outer.variables
         self.path: tuple[int, ...] = (*(() if outer is None else outer.path), number)
         self.model = Table(data, unpack(data, 0, "I"))
         graphs = self.model.places(ModelFields.SUBGRAPHS)
@@ -75,6 +81,11 @@ class TfliteSource:
         if not 0 <= number < len(graphs):
             raise damaged_file(f"graph {number} is outside the {len(graphs)} graphs of the file")
         self.graph = Table(data, int(graphs[number]))
+
+    @property
+    def is_inner(self) -> bool:
+        """Return True for a graph that an operator of another one contains."""
+        return len(self.path) > 1
 
     def subgraph(self, number: int) -> "TfliteSource":
         """Return another graph of the file. FormatError if it contains itself."""
@@ -132,26 +143,24 @@ class TfliteSource:
         shape = () if sizes is None else tuple(sizes[: MOST_AXES + 1].tolist())
         if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
             raise damaged_file(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
-        if table.place(TensorFields.SPARSITY) is not None or table.number(TensorFields.EXTERNAL, "I"):
+        if table.number(TensorFields.EXTERNAL, "I"):
             raise FormatError(
-                f"tensor {name!r:.60} is sparse or in another file, which is not supported. Convert it to a dense one "
-                "in this file"
-            )
-        if table.number(TensorFields.IS_VARIABLE, "?"):
-            raise FormatError(
-                f"tensor {name!r:.60} is a variable that persists between runs, which is not supported. Make it an "
-                "input and an output"
+                f"tensor {name!r:.60} is in another file, which is not supported. Convert it to one in this file"
             )
         dtype = dtype_of_number(int(table.number(TensorFields.DTYPE, "b")), name)
-        array = self.array(int(table.number(TensorFields.BUFFER, "I")), name, shape, dtype)
+        sparsity = table.table(TensorFields.SPARSITY)
+        array = self.array(int(table.number(TensorFields.BUFFER, "I")), name, shape, dtype, sparsity)
         details = table.table(TensorFields.QUANTIZATION)
         if details is not None:
             count = details.count(QuantizationFields.SCALE) + details.count(QuantizationFields.ZERO)
             self.allowance.spend("scales of tensors", work=CHECKS * count)
-        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype))
+        is_variable = bool(table.number(TensorFields.IS_VARIABLE, "?"))
+        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype), is_variable)
 
-    def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """Return the contents of a buffer; None for buffer 0 and an empty one."""
+    def array(
+        self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype, sparsity: Table | None = None
+    ) -> np.ndarray | None:
+        """Return the contents of a buffer, dense; None for buffer 0 and an empty one."""
         if buffer == 0:
             return None
         if buffer >= len(self.buffer_places):
@@ -163,6 +172,8 @@ class TfliteSource:
             raw = numbers(self.data, offset, size, "uint8")
         if raw is None or not raw.size:
             return None
+        if sparsity is not None and raw.size % dtype.itemsize == 0:
+            return densify(sparsity, raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False), shape, self.allowance)
         if raw.size != prod(shape) * dtype.itemsize:
             need = prod(shape) * dtype.itemsize
             raise damaged_file(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {raw.size} are stored")
@@ -196,6 +207,8 @@ def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.
 
 def dtype_of_number(number: int, name: str) -> np.dtype:
     """Return the NumPy dtype of TFLite's number. FormatError if it is not supported."""
+    if number == RESOURCE:
+        return np.dtype("int32")
     if number not in DTYPE:
         named = DTYPE_NAMES[number] if 0 <= number < len(DTYPE_NAMES) else str(number)
         raise FormatError(f"tensor {name!r:.60} has the dtype {named}, which is not supported")

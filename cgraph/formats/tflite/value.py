@@ -78,6 +78,13 @@ class TfliteValue(Record, eq=False):
     first: bool = False
     quantised: QuantisedFormat | None = None
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Return the dtype of the node: uint8 if quantised."""
+        if self.array is None:
+            return self.node.dtype
+        return np.dtype("uint8") if self.quantised is not None else self.array.dtype
+
     @cached_property
     def stored(self) -> np.ndarray:
         """Return the constant of the file, int8 as bytes."""

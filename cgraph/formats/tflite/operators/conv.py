@@ -25,7 +25,11 @@ Pads = tuple[int, int, int, int]
 
 def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
     """Return the padding before and after the two axes; an odd pixel goes after. `window` includes dilation gaps."""
-    kind = c.option("padding")
+    return pads_of(c.option("padding"), sizes, window, stride)
+
+
+def pads_of(kind: int, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
+    """Return the padding of a kind; see `padding`."""
     if kind not in (SAME, VALID):
         raise FormatError(f"the padding {kind} is not supported. Use SAME or VALID")
     if kind == VALID:

@@ -204,7 +204,10 @@ def add_n(c: TfliteContext) -> TfliteValue:
 
 @operator("CAST")
 def cast(c: TfliteContext) -> TfliteValue:
-    return TfliteValue(cg.astype(c[0].node, c.dtypes[0]), first=c[0].first)
+    """Import CAST; complex numbers become real by their real part."""
+    x, dtype = c[0].node, c.dtypes[0]
+    is_cut = x.dtype.kind == "c" and dtype.kind != "c"
+    return TfliteValue(cg.astype(cg.real(x) if is_cut else x, dtype), first=c[0].first)
 
 
 @operator("SELECT", "SELECT_V2")
