@@ -4,9 +4,11 @@ Inputs and outputs have the file's shapes, images ``[n, h, w, c]``; between oper
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,36 +41,45 @@ Values = list[TfliteValue | None]
 """Values by tensor number; None if not computed yet."""
 
 
-def load(source: str | Path | bytes, floats: bool = False) -> Model:
+def load(source: str | Path | bytes, floats: bool = False, shapes: Mapping[str, Sequence[int]] | None = None) -> Model:
     """Read a model.
 
     Parameters
         source: a file's path, or its bytes
         floats: dequantise inputs and outputs of 8 bits
+        shapes: shapes of inputs by name, in place of those in the file
     Raises
         FormatError: the file is malformed, needs an operator or dtype that is not supported, or would cost more than
             a file of its size may
     """
-    data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
-    name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
-    try:
-        opened = TfliteSource(data, name)
-        model = build_model(opened, floats)
-    except FormatError as error:
-        raise FormatError(f"{name}: {error}") from error
+    with opened(source) as file:
+        model = build_model(file, floats, shapes or {})
+        data = file.data
     if len(data):
         release(np.frombuffer(data, np.uint8))
     return model
 
 
-def build_model(source: TfliteSource, floats: bool) -> Model:
+@contextmanager
+def opened(source: str | Path | bytes) -> Iterator[TfliteSource]:
+    """Open a file; errors inside get its name."""
+    data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
+    name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
+    try:
+        yield TfliteSource(data, name)
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from error
+
+
+def build_model(source: TfliteSource, floats: bool, shapes: Mapping[str, Sequence[int]]) -> Model:
     """Build the graph of an opened model."""
     places = source.places(source.graph, SubgraphFields.OPERATORS)
     check_supported(source, places)
     inputs_listed = list(dict.fromkeys(map(source.tensor, numbers_of(source, source.graph, SubgraphFields.INPUTS))))
     shown = numbers_of(source, source.graph, SubgraphFields.OUTPUTS)
     source.allowance.spend("its inputs and outputs", nodes=NODES * (len(inputs_listed) + len(shown)))
-    inputs = [input_of(x, floats) for x in inputs_listed]
+    check_shapes(inputs_listed, shapes)
+    inputs = [input_of(x, floats, shapes) for x in inputs_listed]
     values: Values = [None] * len(source.tensors)
     for tensor, x in zip(inputs_listed, inputs):
         values[tensor.number] = enter_input(x, tensor.quantised)
@@ -109,9 +120,20 @@ def numbers_of(source: TfliteSource, table: Table, field: int) -> list[int]:
     return numbers.tolist()
 
 
-def input_of(tensor: TensorFacts, floats: bool) -> Var:
+def check_shapes(inputs: Sequence[TensorFacts], shapes: Mapping[str, Any], axes: Sequence[str] = ()) -> None:
+    """Raise FormatError unless each shape belongs to an input and has its number of axes; `axes` are other names."""
+    counts = {x.name: len(x.shape) for x in inputs}
+    for name, shape in shapes.items():
+        if name not in counts:
+            raise FormatError(f"shapes: {name!r:.60} is not an input or open axis. Use {', '.join([*counts, *axes])}")
+        if not isinstance(shape, list | tuple) or len(shape) != counts[name]:
+            raise FormatError(f"shapes: {shape!r:.60} is not a shape of {counts[name]} axes, as {name!r:.60} has")
+
+
+def input_of(tensor: TensorFacts, floats: bool, shapes: Mapping[str, Sequence[int]]) -> Var:
     """Create the Var of an input."""
-    return Var(tensor.shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
+    shape = tuple(shapes.get(tensor.name, tensor.shape))
+    return Var(shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
 
 
 def enter_input(x: Node, quantised: QuantisedFormat | None) -> TfliteValue:

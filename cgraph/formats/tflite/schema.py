@@ -64,7 +64,8 @@ class OperatorFields:
 class TensorFields:
     """Fields of a tensor."""
 
-    SHAPE, DTYPE, BUFFER, NAME, QUANTIZATION, IS_VARIABLE, SPARSITY, EXTERNAL = 0, 1, 2, 3, 4, 5, 6, 10
+    SHAPE, DTYPE, BUFFER, NAME, QUANTIZATION, IS_VARIABLE, SPARSITY = 0, 1, 2, 3, 4, 5, 6
+    SIGNATURE, EXTERNAL = 7, 10
 
 
 class QuantizationFields:

@@ -41,6 +41,7 @@ class TensorFacts(Record, eq=False):
         array: its value, if it is constant
         quantised: its quantisation, if it has 8 bits
         is_variable: True if it persists between runs
+        open_axes: axes whose size may vary; `shape` has a placeholder
     """
 
     number: int
@@ -50,6 +51,7 @@ class TensorFacts(Record, eq=False):
     array: np.ndarray | None
     quantised: QuantisedFormat | None
     is_variable: bool = False
+    open_axes: tuple[int, ...] = ()
 
 
 class TfliteSource:
@@ -155,7 +157,10 @@ class TfliteSource:
             count = details.count(QuantizationFields.SCALE) + details.count(QuantizationFields.ZERO)
             self.allowance.spend("scales of tensors", work=CHECKS * count)
         is_variable = bool(table.number(TensorFields.IS_VARIABLE, "?"))
-        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype), is_variable)
+        signature = table.vector(TensorFields.SIGNATURE, "int32")
+        is_open = signature is not None and signature.size == len(shape)
+        axes = tuple(np.flatnonzero(signature < 0).tolist()) if is_open else ()
+        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype), is_variable, axes)
 
     def array(
         self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype, sparsity: Table | None = None
