@@ -23,19 +23,23 @@ ImportedValue = Node | TfliteValue | Sequence[Node | TfliteValue]
 Importer = Callable[["TfliteContext"], ImportedValue]
 OPERATORS: dict[str, Importer] = {}
 ON_BYTES: dict[str, bool] = {}
+ON_WORDS: set[str] = set()
 
 
-def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], Importer]:
+def operator(*names: str, on_bytes: bool | None = None, on_words: bool = False) -> Callable[[Importer], Importer]:
     """Register an importer for operators.
 
     Parameters
         on_bytes: True if it computes with quantised values, False if it only moves them, None if it refuses them
+        on_words: True if it also computes with int16; those that move values always do
     """
 
     def register(importer: Importer) -> Importer:
         OPERATORS.update(dict.fromkeys(names, importer))
         if on_bytes is not None:
             ON_BYTES.update(dict.fromkeys(names, on_bytes))
+        if on_words or on_bytes is False:
+            ON_WORDS.update(names)
         return importer
 
     return register
@@ -59,6 +63,7 @@ class TfliteContext(Record, eq=False):
         assign: gives an operand that is a variable, by its index, a new value in the file's order of axes
         variables: the state of the file
         is_inner: True in a graph that an operator of another one contains
+        tensors: the file's description of its operands
     """
 
     kind: str
@@ -70,6 +75,7 @@ class TfliteContext(Record, eq=False):
     assign: Callable[[int, Node], None]
     variables: Variables
     is_inner: bool = False
+    tensors: tuple[TensorFacts | None, ...] = ()
 
     def __getitem__(self, i: int) -> TfliteValue:
         """Return operand i, which must exist."""

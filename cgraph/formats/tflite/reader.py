@@ -18,15 +18,14 @@ from cgraph.formats.mapped import map_file
 from cgraph.formats.model import Model
 from cgraph.formats.names import cg
 from cgraph.formats.tflite import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, TfliteContext
+from cgraph.formats.tflite.context import ON_BYTES, ON_WORDS, OPERATORS, TfliteContext
 from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
-from cgraph.formats.tflite.source import TensorFacts, TfliteSource
+from cgraph.formats.tflite.source import TensorFacts, TfliteSource, stored_form
 from cgraph.formats.tflite.value import FIRST, SIGN, QuantisedFormat, TfliteValue, have_one_format, permute
 from cgraph.formats.tflite.wire import PackedNumbers, Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
-from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import release
 from cgraph.ops.leaf import Var
 
@@ -182,8 +181,7 @@ def variable_of(source: TfliteSource, tensor: TensorFacts) -> TfliteValue:
     if source.is_inner:
         raise FormatError(f"tensor {tensor.name!r:.60} is a variable inside IF or WHILE, which is not supported")
     number = source.variables.number(tensor.number, tensor.name)
-    spec, zero = (tensor.dtype, 0) if tensor.quantised is None else (np.dtype("uint8"), tensor.quantised.zero)
-    return TfliteValue(source.variables.read(number, Spec(tensor.shape, spec), zero), quantised=tensor.quantised)
+    return TfliteValue(source.variables.read(number, *stored_form(tensor)), quantised=tensor.quantised)
 
 
 def assign_variable(source: TfliteSource, values: Values, numbers: Sequence[int], i: int, value: Node) -> None:
@@ -221,14 +219,15 @@ def build_node(
     numbers = numbers_of(source, table, OperatorFields.INPUTS)
     more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
     source.allowance.spend("its operands and results", nodes=NODES_OF_OPERAND * more)
-    operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
+    given = tuple(source.tensor(i) if i >= 0 else None for i in numbers)
+    operands = tuple(None if x is None else value_of(source, values, x.number) for x in given)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
     build = partial(build_subgraph, source)
     assign = partial(assign_variable, source, values, numbers)
     options = options_of(table, name)
     context = TfliteContext(
-        name, operands, options, tensors, source.allowance, build, assign, source.variables, source.is_inner
+        name, operands, options, tensors, source.allowance, build, assign, source.variables, source.is_inner, given
     )
     answer = OPERATORS[name](context)
     listed = [answer] if isinstance(answer, Node | TfliteValue) else answer
@@ -236,7 +235,7 @@ def build_node(
         raise damaged_file(f"it has {len(results)} results, not {len(listed)}")
     values_listed = [x if isinstance(x, TfliteValue) else TfliteValue(x) for x in listed]
     for x, tensor in zip(values_listed, tensors):
-        want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
+        want = stored_form(tensor)[0].dtype
         if x.dtype != want:
             raise damaged_file(f"result {tensor.name!r:.60} is {x.dtype}, but the file declares {want}")
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
@@ -269,6 +268,8 @@ def check_quantised(name: str, quantised: Sequence[QuantisedFormat]) -> None:
     """Raise FormatError if an operator does not support quantised values, or moves them and their scales differ."""
     if quantised and name not in ON_BYTES:
         raise FormatError(f"{name} does not support quantised values. Dequantise its operands")
+    if name not in ON_WORDS and any(x.is_wide for x in quantised):
+        raise FormatError(f"{name} does not support quantised values of 16 bits. Quantise to 8 bits")
     if quantised and not ON_BYTES[name] and not all(x.equals(quantised[0]) for x in quantised):
         raise FormatError("its operands and results have different scales or zero points. Requantise them to one scale")
 

@@ -123,7 +123,7 @@ _POOL = options(5, "padding:b stride_w:i stride_h:i window_w:i window_h:i activa
 _REDUCE = options(27, "keepdims:?")
 _CUSTOM_POOL = options(0, "padding:i stride_w:i stride_h:i window_w:i window_h:i activation:i")
 OPTIONS = {
-    "ADD": options(11, "activation:b"),
+    "ADD": options(11, "activation:b pot:?=1"),
     "ARG_MAX": options(40, "dtype:b"),
     "ARG_MIN": options(57, "dtype:b"),
     "AVERAGE_POOL_2D": _POOL,
@@ -167,7 +167,7 @@ OPTIONS = {
     "SPLIT_V": options(79, "count:i"),
     "SQUEEZE": options(30, "axes:V"),
     "STRIDED_SLICE": options(32, "begin:i end:i ellipsis:i new_axis:i shrink:i offset:?"),
-    "SUB": options(28, "activation:b"),
+    "SUB": options(28, "activation:b pot:?=1"),
     "SUM": _REDUCE,
     "TRANSPOSE_CONV": options(49, "padding:b stride_w:i stride_h:i activation:b"),
     "UNPACK": options(64, "count:i axis:i"),

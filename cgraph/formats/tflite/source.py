@@ -21,13 +21,14 @@ from cgraph.formats.tflite.schema import (
     TensorFields,
 )
 from cgraph.formats.tflite.sparse import densify
-from cgraph.formats.tflite.value import QuantisedFormat
+from cgraph.formats.tflite.value import BYTE, QuantisedFormat
 from cgraph.formats.tflite.variables import Variables
 from cgraph.formats.tflite.wire import WORD, Table, numbers, unpack
-from cgraph.ir.spec import LARGEST
+from cgraph.ir.spec import LARGEST, Spec
 from cgraph.record import Record
 
 MOST_AXES = 8
+QUANTISED = ("int8", "uint8", "int16")  # dtypes whose scales determine what operators compute
 TENSOR = 1000  # bytes of memory of a tensor's record, besides its name
 POINTER, PLACE = 8, 8  # bytes of memory of an element of a list, and of the position of a table
 CHECKS = 8  # passes over the scales and zero points of a tensor
@@ -39,9 +40,10 @@ class TensorFacts(Record, eq=False):
     Fields
         number: index among the file's tensors
         array: its value, if it is constant
-        quantised: its quantisation, if it has 8 bits
+        quantised: its quantisation, if it has 8 or 16 bits
         is_variable: True if it persists between runs
         open_axes: axes whose size may vary; `shape` has a placeholder
+        details: its scales and zero points in the file
     """
 
     number: int
@@ -52,6 +54,12 @@ class TensorFacts(Record, eq=False):
     quantised: QuantisedFormat | None
     is_variable: bool = False
     open_axes: tuple[int, ...] = ()
+    details: Table | None = None
+
+    @property
+    def integers(self) -> QuantisedFormat | None:
+        """Return the quantisation, also that of int32, which QUANTIZE alone converts."""
+        return self.quantised or quantised(self.details, self.name, self.shape, self.dtype)
 
 
 class TfliteSource:
@@ -160,7 +168,8 @@ class TfliteSource:
         signature = table.vector(TensorFields.SIGNATURE, "int32")
         is_open = signature is not None and signature.size == len(shape)
         axes = tuple(np.flatnonzero(signature < 0).tolist()) if is_open else ()
-        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype), is_variable, axes)
+        form = quantised(details, name, shape, dtype) if dtype.name in QUANTISED else None
+        return TensorFacts(index, name, shape, dtype, array, form, is_variable, axes, details)
 
     def array(
         self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype, sparsity: Table | None = None
@@ -186,13 +195,13 @@ class TfliteSource:
 
 
 def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> QuantisedFormat | None:
-    """Return the quantisation of 8-bit numbers. FormatError if a scale or zero point is invalid."""
+    """Return the quantisation of integers. FormatError if a scale or zero point is invalid."""
     scales = None if table is None else table.vector(QuantizationFields.SCALE, "float32")
-    if table is None or scales is None or not scales.size or dtype.name not in ("int8", "uint8", "int16"):
+    if table is None or scales is None or not scales.size or dtype.name not in (*QUANTISED, "int32"):
         return None
-    if dtype == np.int16 or table.number(QuantizationFields.DETAILS_TYPE, "B"):
+    if table.number(QuantizationFields.DETAILS_TYPE, "B"):
         raise FormatError(
-            f"tensor {name!r:.60} is quantised in a way that is not supported. Use 8 bits with scales and zero points"
+            f"tensor {name!r:.60} is quantised in a way that is not supported. Use scales and zero points"
         )
     zeros, axis = table.vector(QuantizationFields.ZERO, "int64"), int(table.number(QuantizationFields.AXIS, "i"))
     zeros = np.zeros(1, "int64") if zeros is None else zeros
@@ -207,7 +216,7 @@ def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.
     limits = np.iinfo(dtype)
     if (zeros < limits.min).any() or (zeros > limits.max).any():
         raise damaged_file(f"tensor {name!r:.60} has a zero point outside {dtype}")
-    return QuantisedFormat(scales, zeros, axis, dtype == np.int8)
+    return QuantisedFormat(scales, zeros, axis, dtype == np.int8, BYTE if dtype.itemsize == 1 else dtype)
 
 
 def dtype_of_number(number: int, name: str) -> np.dtype:
@@ -218,3 +227,9 @@ def dtype_of_number(number: int, name: str) -> np.dtype:
         named = DTYPE_NAMES[number] if 0 <= number < len(DTYPE_NAMES) else str(number)
         raise FormatError(f"tensor {name!r:.60} has the dtype {named}, which is not supported")
     return np.dtype(DTYPE[number])
+
+
+def stored_form(x: TensorFacts) -> tuple[Spec, int]:
+    """Return the spec of a tensor's numbers as they are stored here, and the number that represents 0."""
+    form = x.quantised
+    return (Spec(x.shape, x.dtype), 0) if form is None else (Spec(x.shape, form.dtype), form.zero)

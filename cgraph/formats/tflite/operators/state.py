@@ -4,9 +4,9 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.tflite.context import TfliteContext, operator
+from cgraph.formats.tflite.source import stored_form
 from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
-from cgraph.ir.spec import Spec
 from cgraph.ops.leaf import ConstOp
 
 
@@ -18,15 +18,14 @@ def handle(c: TfliteContext) -> TfliteValue:
     return TfliteValue(array=np.array(number, "int32"))
 
 
-@operator("READ_VARIABLE", on_bytes=True)
+@operator("READ_VARIABLE", on_bytes=True, on_words=True)
 def read(c: TfliteContext) -> Node:
     """Import READ_VARIABLE; operand: a handle. The result has the bytes that were assigned, with its own scale."""
     (result,) = c.results
-    dtype, zero = (result.dtype, 0) if result.quantised is None else ("uint8", result.quantised.zero)
-    return c.variables.read(number_of(c), Spec(result.shape, np.dtype(dtype)), zero)
+    return c.variables.read(number_of(c), *stored_form(result))
 
 
-@operator("ASSIGN_VARIABLE", on_bytes=True)
+@operator("ASSIGN_VARIABLE", on_bytes=True, on_words=True)
 def assign(c: TfliteContext) -> list[Node]:
     """Import ASSIGN_VARIABLE; operands: a handle, the value."""
     c.variables.assign(number_of(c), c[1].plain)
