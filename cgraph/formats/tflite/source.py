@@ -165,9 +165,8 @@ class TfliteSource:
             count = details.count(QuantizationFields.SCALE) + details.count(QuantizationFields.ZERO)
             self.allowance.spend("scales of tensors", work=CHECKS * count)
         is_variable = bool(table.number(TensorFields.IS_VARIABLE, "?"))
-        signature = table.vector(TensorFields.SIGNATURE, "int32")
-        is_open = signature is not None and signature.size == len(shape)
-        axes = tuple(np.flatnonzero(signature < 0).tolist()) if is_open else ()
+        sizes = table.vector(TensorFields.SIGNATURE, "int32")
+        axes = () if sizes is None or sizes.size != len(shape) else tuple(np.flatnonzero(sizes < 0).tolist())
         form = quantised(details, name, shape, dtype) if dtype.name in QUANTISED else None
         return TensorFacts(index, name, shape, dtype, array, form, is_variable, axes, details)
 
