@@ -28,6 +28,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.kernels.mapped import release
 from cgraph.ops.leaf import Var
+from cgraph.record import replace
 
 # errors of importers whose options or shapes are of an unexpected type
 EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -51,7 +52,7 @@ def load(source: str | Path | bytes, floats: bool = False, shapes: Mapping[str, 
         FormatError: the file is malformed, needs an operator or dtype that is not supported, or would cost more than
             a file of its size may
     """
-    with opened(source) as file:
+    with open_file(source) as file:
         model = build_model(file, floats, shapes or {})
         data = file.data
     if len(data):
@@ -60,7 +61,7 @@ def load(source: str | Path | bytes, floats: bool = False, shapes: Mapping[str, 
 
 
 @contextmanager
-def opened(source: str | Path | bytes) -> Iterator[TfliteSource]:
+def open_file(source: str | Path | bytes) -> Iterator[TfliteSource]:
     """Open a file; errors inside get its name."""
     data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
     name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
@@ -78,7 +79,7 @@ def build_model(source: TfliteSource, floats: bool, shapes: Mapping[str, Sequenc
     shown = numbers_of(source, source.graph, SubgraphFields.OUTPUTS)
     source.allowance.spend("its inputs and outputs", nodes=NODES * (len(inputs_listed) + len(shown)))
     check_shapes(inputs_listed, shapes)
-    inputs = [input_of(x, floats, shapes) for x in inputs_listed]
+    inputs = [input_of(replace(x, shape=tuple(shapes.get(x.name, x.shape))), floats) for x in inputs_listed]
     values: Values = [None] * len(source.tensors)
     for tensor, x in zip(inputs_listed, inputs):
         values[tensor.number] = enter_input(x, tensor.quantised)
@@ -129,10 +130,9 @@ def check_shapes(inputs: Sequence[TensorFacts], shapes: Mapping[str, Any], axes:
             raise FormatError(f"shapes: {shape!r:.60} is not a shape of {counts[name]} axes, as {name!r:.60} has")
 
 
-def input_of(tensor: TensorFacts, floats: bool, shapes: Mapping[str, Sequence[int]]) -> Var:
+def input_of(tensor: TensorFacts, floats: bool) -> Var:
     """Create the Var of an input."""
-    shape = tuple(shapes.get(tensor.name, tensor.shape))
-    return Var(shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
+    return Var(tensor.shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
 
 
 def enter_input(x: Node, quantised: QuantisedFormat | None) -> TfliteValue:
@@ -219,15 +219,15 @@ def build_node(
     numbers = numbers_of(source, table, OperatorFields.INPUTS)
     more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
     source.allowance.spend("its operands and results", nodes=NODES_OF_OPERAND * more)
-    given = tuple(source.tensor(i) if i >= 0 else None for i in numbers)
-    operands = tuple(None if x is None else value_of(source, values, x.number) for x in given)
+    facts = tuple(source.tensor(i) if i >= 0 else None for i in numbers)
+    operands = tuple(None if x is None else value_of(source, values, x.number) for x in facts)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
     build = partial(build_subgraph, source)
     assign = partial(assign_variable, source, values, numbers)
     options = options_of(table, name)
     context = TfliteContext(
-        name, operands, options, tensors, source.allowance, build, assign, source.variables, source.is_inner, given
+        name, operands, options, tensors, source.allowance, build, assign, source.variables, source.is_inner, facts
     )
     answer = OPERATORS[name](context)
     listed = [answer] if isinstance(answer, Node | TfliteValue) else answer

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.errors import FormatError
-from cgraph.formats.tflite.reader import check_shapes, check_supported, load, numbers_of, opened
+from cgraph.formats.tflite.reader import check_shapes, check_supported, load, numbers_of, open_file
 from cgraph.formats.tflite.schema import SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts
 from cgraph.function import Function
@@ -28,7 +28,7 @@ def function_of(path: Path, sizes: Mapping[str, Any], options: Mapping[str, Any]
     Raises
         FormatError: as for `load`; a name belongs to no input or axis; sizes vary and the file has state
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         check_supported(file, file.places(file.graph, SubgraphFields.OPERATORS))
         inputs = [file.tensor(i) for i in numbers_of(file, file.graph, SubgraphFields.INPUTS)]
         outputs = [file.tensor(i).name for i in numbers_of(file, file.graph, SubgraphFields.OUTPUTS)]

@@ -4,15 +4,17 @@ Source: lstm_eval.cc and svdf.cc of tensorflow/lite/kernels.
 """
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import ACTIVATIONS, TfliteContext, operator
+from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import as_bytes, parts_of, scale_factor
 from cgraph.formats.tflite.fixed_functions import logistic_table, tanh_table
 from cgraph.formats.tflite.operators.conv import bias_of
+from cgraph.formats.tflite.operators.pointwise import divide
 from cgraph.formats.tflite.value import QuantisedFormat
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import Result
@@ -29,6 +31,7 @@ UNUSED = {
 }
 GATE_BITS = 3  # integer bits of a gate's argument
 NODES = 120
+TANH = 4  # the number of the activation
 WORDS = 1 << 15
 
 
@@ -62,7 +65,7 @@ def check_parts(c: TfliteContext) -> None:
         raise FormatError(f"kernel_type {c.option('kernel')} is not supported. Convert with the full kernel")
 
 
-def joined(c: TfliteContext, first: int) -> Node:
+def weights_of(c: TfliteContext, first: int) -> Node:
     """Return the weights of all gates, ``[inputs, gates * n]``."""
     return cg.concat([c.filters(first + i, (1, 0)) for i in range(GATES)], axis=1)
 
@@ -71,26 +74,17 @@ def lstm_of_floats(c: TfliteContext, steps: Node, state: Sequence[Node]) -> tupl
     if any(c[WEIGHTS + i].quantised is not None for i in range(2 * GATES)):
         raise FormatError("an LSTM of floats with weights of bytes is not supported. Quantise all of it, or nothing")
     bias = cg.concat([c[BIASES + i].node for i in range(GATES)], axis=0)
-    w, u, clip = joined(c, WEIGHTS), joined(c, RECURRENT), c.option("clip")
-    activate = activation_of(c)
+    w, u, clip = weights_of(c, WEIGHTS), weights_of(c, RECURRENT), c.option("clip")
 
     def step(carry: list[Node], x: Node) -> tuple[list[Node], Node]:
         h, cell = carry
         i, f, g, o = cg.split(x + cg.matmul(h, u), GATES, -1)
-        cell = cg.sigmoid(f) * cell + cg.sigmoid(i) * activate(g)
+        cell = cg.sigmoid(f) * cell + cg.sigmoid(i) * c.activated(g)
         cell = cg.clip(cell, -clip, clip) if clip > 0 else cell
-        h = cg.sigmoid(o) * activate(cell)
+        h = cg.sigmoid(o) * c.activated(cell)
         return [h, cell], h
 
     return cg.scan(step, list(state), cg.matmul(steps, w) + bias)
-
-
-def activation_of(c: TfliteContext):
-    """Return the activation of the cell and of the result."""
-    number = c.option("activation")
-    if number not in ACTIVATIONS:
-        raise FormatError(f"the activation {number} is not supported")
-    return ACTIVATIONS[number]
 
 
 class Gates(Record, eq=False):
@@ -140,21 +134,22 @@ def lstm_of_bytes(c: TfliteContext, steps: Node, state: Sequence[Node]) -> tuple
     exponent = int(np.round(np.log2(c[CELL].bytes.scale)))
     if not c[CELL].bytes.is_wide or c[CELL].bytes.scale != np.float32(2.0) ** exponent or not -15 <= exponent <= -9:
         raise FormatError("the cell of a quantised LSTM must be int16, and its scale a power of 2 from 2**-15 to 2**-9")
-    if not form.equals(c.result) or c.option("activation") != 4:
-        raise FormatError("a quantised LSTM must have results in the format of its state, and the activation tanh")
+    if not form.equals(c.result) or form.is_wide or c[0].bytes.is_wide or c.option("activation") != TANH:
+        raise FormatError(
+            "a quantised LSTM must have bytes, results in the format of its state, and the activation tanh"
+        )
     x, h = gates_of(c, c[0].bytes, WEIGHTS, count, True), gates_of(c, form, RECURRENT, count, False)
-    most = c.option("clip") / c[CELL].bytes.scale if c.option("clip") > 0 else WORDS - 1
-    clip = int(min(most, WORDS - 1))
+    clip = int(min(c.option("clip") / c[CELL].bytes.scale, WORDS - 1))
     inputs = words(x.sums(steps.reshape((-1, steps.shape[2])))).reshape((*steps.shape[:2], GATES * count))
     out = np.float64(np.float32(2.0**-15) / form.scale * np.float32(2.0**-15))
 
     def step(carry: list[Node], row: Node) -> tuple[list[Node], Node]:
         i, f, g, o = cg.split(words(h.sums(carry[0]) + row), GATES, -1)
-        i, f, o = (looked_up(logistic_table(GATE_BITS), y) for y in (i, f, o))
-        past = halves_away(f * cg.astype(carry[1], "int32"), 15)
-        cell = words(past + halves_away(i * looked_up(tanh_table(GATE_BITS), g), 30 + exponent))
-        cell = cg.clip(cell, -clip, clip)
-        after = scale_factor(o * looked_up(tanh_table(15 + exponent), cell), out)
+        i, f, o = (look_up(logistic_table(GATE_BITS), y) for y in (i, f, o))
+        past = divide(f * cg.astype(carry[1], "int32"), 15)
+        cell = words(past + divide(i * look_up(tanh_table(GATE_BITS), g), 30 + exponent))
+        cell = cg.clip(cell, -clip, clip) if clip > 0 else cell
+        after = scale_factor(o * look_up(tanh_table(15 + exponent), cell), out)
         result = as_bytes(after, form)
         return [result, cg.astype(cell, "int16")], result
 
@@ -166,15 +161,9 @@ def words(x: Node) -> Node:
     return cg.clip(x, np.int32(-WORDS), np.int32(WORDS - 1))
 
 
-def looked_up(table: np.ndarray, x: Node) -> Node:
+def look_up(table: np.ndarray, x: Node) -> Node:
     """Return the entries of a table of int16, as int32."""
     return cg.astype(cg.take(table, x + np.int32(WORDS)), "int32")
-
-
-def halves_away(x: Node, places: int) -> Node:
-    """Return ``x / 2**places``, halves rounded away from zero."""
-    magnitude = cg.right_shift(cg.abs(x) + np.int32(1 << places >> 1), np.int32(places))
-    return cg.where(cg.less(x, 0), -magnitude, magnitude)
 
 
 @operator("SVDF", on_bytes=True, on_words=True)
@@ -183,35 +172,35 @@ def svdf(c: TfliteContext) -> Node:
 
     Each filter's result is remembered; the result is a sum of the last ones, weighted by time, and over `rank` filters.
     """
-    x, state, rank = c[0].plain, c[4].plain, c.option("rank")
-    filters, memory = c[2].shape
-    if rank < 1 or filters % rank or x.ndim != 2 or state.size != x.shape[0] * filters * memory:
-        raise FormatError(f"{filters} filters of {memory} steps and rank {rank} do not fit {x.spec} and {state.spec}")
-    past = state.reshape((x.shape[0], filters, memory))
-    (kept, total) = (svdf_of_bytes if c.is_quantised else svdf_of_floats)(c, x, past[:, :, 1:])
-    c.assign(4, kept.reshape(state.shape))
+    x, past, rank = c[0].plain, c[4].plain, c.option("rank")
+    if c[2].ndim != 2 or rank < 1 or c[2].shape[0] % rank or x.ndim != 2 or past.size != x.shape[0] * prod(c[2].shape):
+        raise FormatError(f"filters {list(c[2].shape)} of rank {rank} do not fit {x.spec} and {past.spec}")
+    older = past.reshape((x.shape[0], *c[2].shape))[:, :, 1:]
+    state, total = (svdf_of_bytes if c.is_quantised else svdf_of_floats)(c, x, older)
+    c.assign(4, state.reshape(past.shape))
     return total
 
 
-def svdf_of_floats(c: TfliteContext, x: Node, past: Node) -> tuple[Node, Node]:
+def svdf_of_floats(c: TfliteContext, x: Node, older: Node) -> tuple[Node, Node]:
     if c[1].quantised is not None or c[2].quantised is not None:
         raise FormatError("SVDF of floats with weights of bytes is not supported. Quantise all of it, or nothing")
     features = cg.matmul(x, c.filters(1, (1, 0)))
-    kept = cg.concat([past, cg.expand_dims(features, 2)], axis=2)
-    total = summed(c, cg.sum(kept * c[2].node, axis=2))
-    return kept, c.activated(total if c.get(3) is None else total + c[3].node)
+    state = cg.concat([older, cg.expand_dims(features, 2)], axis=2)
+    total = sum_units(c, cg.sum(state * c[2].node, axis=2))
+    return state, c.activated(total if c.get(3) is None else total + c[3].node)
 
 
-def summed(c: TfliteContext, x: Node) -> Node:
+def sum_units(c: TfliteContext, x: Node) -> Node:
     """Add the filters of a unit."""
     rank = c.option("rank")
     return cg.sum(x.reshape((x.shape[0], x.shape[1] // rank, rank)), axis=2)
 
 
-def svdf_of_bytes(c: TfliteContext, x: Node, past: Node) -> tuple[Node, Node]:
+def svdf_of_bytes(c: TfliteContext, x: Node, older: Node) -> tuple[Node, Node]:
     """Compute with bytes, a state and weights of time of int16, and sums of int32."""
     form, slow = c[4].bytes, c[2].bytes
-    if not form.is_wide or not slow.is_wide or c[1].array is None or not c[1].bytes.is_signed or form.zero or slow.zero:
+    words, others = (form, slow), (c[0].bytes, c.result, c[1].bytes)
+    if any(not x.is_wide or x.zero for x in words) or any(x.is_wide for x in others) or not c[1].bytes.is_signed:
         raise FormatError(
             "a quantised SVDF must have int8 filters of features, int16 filters of time and an int16 state, without "
             "zero points"
@@ -221,9 +210,9 @@ def svdf_of_bytes(c: TfliteContext, x: Node, past: Node) -> tuple[Node, Node]:
     constants = (Const(y, copy=False) for y in (weights, *unused))
     total = apply(IntegerMatmul(c[0].bytes.zero, Result("i4")), x, *constants)
     features = as_bytes(scale_factor(total, np.float64(c[0].bytes.scale * c[1].bytes.scale / form.scale)), form)
-    kept = cg.concat([past, cg.expand_dims(features, 2)], axis=2)
-    products = cg.astype(kept, "int32") * cg.astype(c[2].node, "int32")
-    units = cg.astype(summed(c, cg.sum(products, axis=2)), "int32")
+    state = cg.concat([older, cg.expand_dims(features, 2)], axis=2)
+    products = cg.astype(state, "int32") * cg.astype(c[2].node, "int32")
+    units = cg.astype(sum_units(c, cg.sum(products, axis=2)), "int32")
     bias = bias_of(c, 3, units.shape[1])
     scale = np.float64(form.scale * slow.scale / c.result.scale)
-    return kept, as_bytes(scale_factor(units + bias, scale), c.result)
+    return state, as_bytes(scale_factor(units + bias, scale), c.result)
