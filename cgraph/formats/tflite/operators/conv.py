@@ -63,7 +63,7 @@ def conv(c: TfliteContext) -> TfliteValue:
     return convolve(c, x, f, groups_of(x, f))
 
 
-@operator("DEPTHWISE_CONV_2D", on_bytes=True)
+@operator("DEPTHWISE_CONV_2D", on_bytes=True, on_words=True)
 def depthwise(c: TfliteContext) -> TfliteValue:
     x, f = image(c, 0), c.filters(1, (3, 0, 1, 2))  # [1, r, s, k] -> [k, 1, r, s]
     return convolve(c, x, f, x.shape[1])
