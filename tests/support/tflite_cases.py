@@ -472,9 +472,9 @@ def accumulated(net, kind, rng):
     return before, net.op("READ_VARIABLE", [handle], floats(2, 3))
 
 
-def initialised(inner, value):
+def initialised(inner, value, name="sum"):
     """A graph that gives a variable its initial value."""
-    inner.act("ASSIGN_VARIABLE", [inner.handle("sum"), inner.constant(value.astype("float32"))])
+    inner.act("ASSIGN_VARIABLE", [inner.handle(name), inner.constant(value.astype("float32"))])
     return []
 
 

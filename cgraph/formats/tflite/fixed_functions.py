@@ -15,6 +15,7 @@ from cgraph.record import Record
 EXPONENTIALS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**k), k from -2
 EXP_OF_EIGHTH, THIRD = 1895147668, 715827883  # exp(-1/8) and 1/3; all in units of 2**-31
 START, SLOPE = 1515870810, -1010580540  # 48/17 and -32/17, in units of 2**-29
+TINY = 32  # exp of a number below its negative is 0
 STEPS = 3  # of Newton's method
 
 
@@ -51,7 +52,8 @@ class FixedPoint(Record):
         result, rest = self.exp_of_part(self.scale(part, integer_bits)), part - x
         for i, factor in enumerate(EXPONENTIALS[: integer_bits + 2]):
             result = np.where(rest & (quarter << i), self.product(result, self.constant(factor)), result)
-        return np.where(x == 0, self.one, result)
+        tiny = x < -(TINY << (self.bits - integer_bits))
+        return np.select([x == 0, tiny], [np.array(self.one), np.array(0)], result)
 
     def exp_of_part(self, x: np.ndarray) -> np.ndarray:
         """Return exp(x) for -1/4 <= x < 0, by four terms around -1/8."""

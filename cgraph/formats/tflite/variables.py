@@ -23,7 +23,7 @@ VARIABLE = 1000  # bytes of memory of a variable, besides its value and its name
 COPIES = 2  # a run may write into a copy of the initial value
 
 
-class Variable:
+class TfliteVariable:
     """One variable. Changes while a graph is built.
 
     Fields
@@ -50,7 +50,7 @@ class Variables:
     def __init__(self, allowance: Allowance) -> None:
         self.allowance = allowance
         self.numbers: dict[Hashable, int] = {}
-        self.variables: list[Variable] = []
+        self.variables: list[TfliteVariable] = []
         self.graphs: set[int] = set()
         self.is_initial = False
 
@@ -59,10 +59,10 @@ class Variables:
         if key not in self.numbers:
             self.allowance.spend("a variable", nbytes=VARIABLE + 4 * len(name))
             self.numbers[key] = len(self.variables)
-            self.variables.append(Variable(name))
+            self.variables.append(TfliteVariable(name))
         return self.numbers[key]
 
-    def at(self, number: int) -> Variable:
+    def at(self, number: int) -> TfliteVariable:
         """Return a variable. FormatError if there is none of this number."""
         if not 0 <= number < len(self.variables):
             raise damaged_file(f"variable {number} is outside the {len(self.variables)} variables of the file")
@@ -84,7 +84,7 @@ class Variables:
             variable.value = variable.start
         return variable.value
 
-    def initial_value(self, variable: Variable, spec: Spec, zero: int) -> np.ndarray:
+    def initial_value(self, variable: TfliteVariable, spec: Spec, zero: int) -> np.ndarray:
         if variable.initial is None:
             self.allowance.spend(
                 f"variable {variable.name!r:.60}", nbytes=COPIES * prod(spec.shape) * spec.dtype.itemsize

@@ -11,7 +11,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.context import images as to_images
-from cgraph.formats.tflite.operators.conv import SAME, add_bias, image, pads_of
+from cgraph.formats.tflite.operators.conv import SAME, VALID, add_bias, image, pads_of
 from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
 
@@ -22,7 +22,10 @@ NODES_PER_TAP = 8
 
 def padding_kind(c: TfliteContext) -> int:
     """Return the padding as in tables: in structs, 1 is SAME and 2 is VALID."""
-    return c.option("padding") - 1
+    kind = c.option("padding")
+    if kind not in (SAME + 1, VALID + 1):
+        raise FormatError(f"the padding {kind} is not supported. Use 1 (SAME) or 2 (VALID)")
+    return kind - 1
 
 
 @operator("CUSTOM 'Convolution2DTransposeBias'")
