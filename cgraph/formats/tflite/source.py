@@ -186,7 +186,11 @@ class TfliteSource:
         if raw is None or not raw.size:
             return None
         if sparsity is not None and raw.size % dtype.itemsize == 0:
-            return densify(sparsity, raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False), shape, self.allowance)
+            values = raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
+            try:
+                return densify(sparsity, values, shape, self.allowance)
+            except FormatError as error:
+                raise FormatError(f"tensor {name!r:.60}: {error}") from error
         if raw.size != prod(shape) * dtype.itemsize:
             need = prod(shape) * dtype.itemsize
             raise damaged_file(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {raw.size} are stored")
