@@ -50,6 +50,8 @@ def test_options_come_from_the_file_or_are_defaults():
         context().sizes("stride")
     with pytest.raises(FormatError, match="^stride is 0 x 3$"):
         context(options=Table({1: ("i", 3)})).sizes("stride")
+    assert context(kind="VAR_HANDLE", options=Table({1: "sum"})).option("name") == "sum"
+    assert context(kind="VAR_HANDLE").option("name") == ""
     assert context(kind="SQUEEZE").option("axes") is None
     assert context(kind="SQUEEZE", options=Table({0: ints(2, -1)})).option("axes") == [2, -1]
 

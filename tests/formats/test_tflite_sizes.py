@@ -47,6 +47,12 @@ def test_the_first_axis_has_the_size_of_the_file(tmp_path):
         both(rows(2, 4, 3))
 
 
+def test_the_only_axis_of_an_input_varies(tmp_path):
+    function = cg.load(written(tmp_path, (-1,), lambda net, x: net.op("ABS", [x]), shape=(1,)))
+    for length in (3, 7):
+        np.testing.assert_array_equal(function(rows(length))[0], np.abs(rows(length)))
+
+
 @pytest.mark.parametrize("shapes", [{"t0": ("n", "m", 3)}, {"t0.0": "n"}, {"t0": ["n", 4, 3]}])
 def test_sizes_with_names_vary(tmp_path, shapes):
     function = cg.load(written(tmp_path, (-1, -1, 3)), shapes=shapes)

@@ -179,7 +179,7 @@ def value_of(source: TfliteSource, values: Values, index: int) -> TfliteValue:
 def variable_of(source: TfliteSource, tensor: TensorFacts) -> TfliteValue:
     """Return the value of a variable tensor when a run starts: at first, zeros."""
     if source.is_inner:
-        raise FormatError(f"tensor {tensor.name!r:.60} is a variable inside IF or WHILE, which is not supported")
+        raise FormatError(f"tensor {tensor.name!r:.60} is a variable inside IF or WHILE. Read it outside")
     number = source.variables.number(tensor.number, tensor.name)
     return TfliteValue(source.variables.read(number, *stored_form(tensor)), quantised=tensor.quantised)
 

@@ -1,7 +1,7 @@
 """function_of: the function of a TFLite file, some of whose sizes may vary from call to call.
 
 A file marks the axes of its inputs whose size is open, and gives each a placeholder, which is 1. Axis 1 of the input
-``x`` is the size ``x.1``. The first axis of an input, the batch, has the size in the file unless it is asked for.
+``x`` is the size ``x.1``. The first of several axes, the batch, has the size in the file unless it is asked for.
 """
 
 from collections.abc import Callable, Mapping
@@ -60,6 +60,6 @@ def shape_of(x: TensorFacts, sizes: Mapping[str, Any]) -> Shape:
     if x.name in sizes:
         return tuple(sizes[x.name])
     shape = [n if isinstance(n, int) else sizes.get(n, n) for n in axis_names(x)]
-    if shape and shape[0] == f"{x.name}.0":
+    if len(shape) > 1 and shape[0] == f"{x.name}.0":
         shape[0] = x.shape[0]
     return tuple(shape)

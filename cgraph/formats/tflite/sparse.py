@@ -79,8 +79,9 @@ def next_places(level: Level, places: np.ndarray, allowance: Allowance) -> np.nd
     """Return where the indices of a level lie, for those of the levels before."""
     kind = level.table.number(LevelFields.FORMAT, "b")
     if kind == DENSE:
-        if level.table.number(LevelFields.SIZE, "i") != level.size:
-            raise damaged_file(f"a sparse tensor has a dense level of another size than {level.size}")
+        size = level.table.number(LevelFields.SIZE, "i")
+        if size != level.size:
+            raise damaged_file(f"a sparse tensor has a dense level of {size} indices, not {level.size}")
         charge(places.size * level.size, allowance)
         return (places[:, None] + np.arange(level.size) * level.stride).reshape(-1)
     if kind != COMPRESSED:

@@ -56,7 +56,7 @@ LSTMS = {
     "the basic kernel": (
         changed((), ones(), "LSTM", (2, 3), TANH | {"kernel": 1}), "kernel_type 1 is not supported",
     ),
-    "rows without steps": (changed((0,), lambda net: net.input((2, 3))), "axes|not a sequence of steps"),
+    "rows without steps": (changed((0,), lambda net: net.input((2, 3))), "does not have 3 axes: samples, steps"),
     "an activation": (changed((), ones(), options={"activation": 5}), "the activation 5 is not supported"),
     "weights of bytes alone": (
         changed((2,), lambda net: small_weights(net, RNG, (4, 3), 0, 1)),

@@ -41,10 +41,10 @@ def lstm(c: TfliteContext) -> Node:
     check_parts(c)
     c.allowance.spend("an LSTM", nodes=NODES)
     x, is_sequence = c[0].plain, c.kind != "LSTM"
+    if x.ndim != 2 + is_sequence:
+        raise FormatError(f"{x.spec} does not have {2 + is_sequence} axes: samples, steps of a sequence, and inputs")
     is_batch_first = is_sequence and not c.option("time_major")
     steps = (x.transpose((1, 0, 2)) if is_batch_first else x) if is_sequence else x.reshape((1, *x.shape))
-    if steps.ndim != 3:
-        raise FormatError(f"{x.spec} is not a sequence of steps")
     state = [c[i].plain.reshape((steps.shape[1], -1)) for i in (STATE, CELL)]
     (h, cell), rows = (lstm_of_bytes if c.is_quantised else lstm_of_floats)(c, steps, state)
     for i, value in ((STATE, h), (CELL, cell)):
