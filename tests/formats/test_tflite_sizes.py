@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.cli import main
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.tflite import load
 from cgraph.function import Function
@@ -76,6 +77,18 @@ def test_sizes_of_a_file_without_open_ones_may_be_given_too(tmp_path):
     assert isinstance(cg.load(path), Function)
     x = rows(1, 6, 3)
     np.testing.assert_array_equal(cg.load(path, shapes={"t0": (1, 6, 3)})(x)[0], x.mean(1, keepdims=True))
+
+
+def test_the_command_line_takes_sizes_from_a_flag_or_from_the_input(tmp_path, capsys):
+    path, x = written(tmp_path, (1, -1, 3)), rows(1, 5, 3)
+    np.save(tmp_path / "x.npy", x)
+    run = ["run", str(path), "--save", str(tmp_path / "y.npz")]
+    for words in (["--input", str(tmp_path / "x.npy")], ["--shape", "t0.1=5", "--input", str(tmp_path / "x.npy")]):
+        assert main([*run, *words]) == 0
+        with np.load(tmp_path / "y.npz") as found:
+            np.testing.assert_array_equal(found["t2"], x.mean(1, keepdims=True))
+    assert main(["plan", str(path)]) == 2
+    assert "sizes of inputs are unknown; give --shape t0.1=1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("shapes", "match"), [

@@ -28,13 +28,7 @@ def function_of(path: Path, sizes: Mapping[str, Any], options: Mapping[str, Any]
     Raises
         FormatError: as for `load`; a name belongs to no input or axis; sizes vary and the file has state
     """
-    with open_file(path) as file:
-        check_supported(file, file.places(file.graph, SubgraphFields.OPERATORS))
-        inputs = [file.tensor(i) for i in numbers_of(file, file.graph, SubgraphFields.INPUTS)]
-        outputs = [file.tensor(i).name for i in numbers_of(file, file.graph, SubgraphFields.OUTPUTS)]
-        axes = [n for x in inputs for n in axis_names(x) if isinstance(n, str)]
-        check_shapes(inputs, {name: shape for name, shape in sizes.items() if name not in axes}, axes)
-    shapes = {x.name: shape_of(x, sizes) for x in inputs}
+    shapes, outputs = shapes_of(path, sizes)
     if all(isinstance(n, int) for shape in shapes.values() for n in shape):
         return load(path, shapes=shapes if sizes else None).compile(**options)  # type: ignore[arg-type]
 
@@ -48,6 +42,17 @@ def function_of(path: Path, sizes: Mapping[str, Any], options: Mapping[str, Any]
         return model.compile
 
     return SizedFunction(build, shapes, None, options, distinct_names(outputs, shapes))
+
+
+def shapes_of(path: Path, sizes: Mapping[str, Any]) -> tuple[dict[str, Shape], list[str]]:
+    """Return the shape of each input, with names for sizes that vary, and the names of the outputs."""
+    with open_file(path) as file:
+        check_supported(file, file.places(file.graph, SubgraphFields.OPERATORS))
+        inputs = [file.tensor(i) for i in numbers_of(file, file.graph, SubgraphFields.INPUTS)]
+        outputs = [file.tensor(i).name for i in numbers_of(file, file.graph, SubgraphFields.OUTPUTS)]
+        axes = [n for x in inputs for n in axis_names(x) if isinstance(n, str)]
+        check_shapes(inputs, {name: shape for name, shape in sizes.items() if name not in axes}, axes)
+    return {x.name: shape_of(x, sizes) for x in inputs}, outputs
 
 
 def axis_names(x: TensorFacts) -> Shape:
