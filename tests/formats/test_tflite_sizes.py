@@ -5,7 +5,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.cli import main
-from cgraph.errors import FormatError, InputError
+from cgraph.errors import FormatError, InputError, ShapeError
 from cgraph.formats.tflite import load
 from cgraph.function import Function
 from cgraph.sizes import SizedFunction
@@ -100,6 +100,12 @@ def test_the_command_line_takes_sizes_from_a_flag_or_from_the_input(tmp_path, ca
 def test_other_names_and_shapes_are_refused(tmp_path, shapes, match):
     with pytest.raises(FormatError, match=match):
         cg.load(written(tmp_path, (-1, -1, 3)), shapes=shapes)
+
+
+@pytest.mark.parametrize("shape", [(1, -4, 3), (1, 1.5, 3)])
+def test_sizes_that_are_not_lengths_are_refused(tmp_path, shape):
+    with pytest.raises(ShapeError):
+        cg.load(written(tmp_path, (-1, -1, 3)), shapes={"t0": shape})
 
 
 def test_a_model_is_not_read_with_the_shape_of_another_input(tmp_path):

@@ -29,7 +29,7 @@ def function_of(path: Path, sizes: Mapping[str, Any], options: Mapping[str, Any]
         FormatError: as for `load`; a name belongs to no input or axis; sizes vary and the file has state
     """
     shapes, outputs = shapes_of(path, sizes)
-    if all(isinstance(n, int) for shape in shapes.values() for n in shape):
+    if not any(isinstance(n, str) for shape in shapes.values() for n in shape):
         return load(path, shapes=shapes if sizes else None).compile(**options)  # type: ignore[arg-type]
 
     def build(varying: Sizes) -> Callable[..., Function]:
