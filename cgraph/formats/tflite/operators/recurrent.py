@@ -30,7 +30,7 @@ UNUSED = {
     "layer norms": (20, 21, 22, 23),
 }
 GATE_BITS = 3  # integer bits of a gate's argument
-NODES = 120
+NODES, SVDF_NODES = 320, 60  # of an LSTM of four steps, which is unrolled, and of SVDF
 TANH = 4  # the number of the activation
 WORDS = 1 << 15
 
@@ -175,6 +175,7 @@ def svdf(c: TfliteContext) -> Node:
     x, past, rank = c[0].plain, c[4].plain, c.option("rank")
     if c[2].ndim != 2 or rank < 1 or c[2].shape[0] % rank or x.ndim != 2 or past.size != x.shape[0] * prod(c[2].shape):
         raise FormatError(f"filters {list(c[2].shape)} of rank {rank} do not fit {x.spec} and {past.spec}")
+    c.allowance.spend("SVDF", nodes=SVDF_NODES)
     older = past.reshape((x.shape[0], *c[2].shape))[:, :, 1:]
     state, total = (svdf_of_bytes if c.is_quantised else svdf_of_floats)(c, x, older)
     c.assign(4, state.reshape(past.shape))

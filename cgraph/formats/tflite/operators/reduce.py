@@ -17,6 +17,7 @@ REDUCE = {
     "MEAN": "mean", "SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
     "REDUCE_ALL": "all",
 }  # fmt: skip
+SOFTMAX_NODES = 100
 POWER_BITS, SUM_BITS = 5, 12  # integer bits of the argument of a power, and of a sum of powers
 SMALL = 1e-6  # the smallest norm that L2_NORMALIZATION divides by
 
@@ -103,6 +104,7 @@ def softmax_to_words(c: TfliteContext, axis: int, beta: float) -> TfliteValue:
     factor, shift = parts_of(min(beta * np.float64(c[0].bytes.scale) * 2**26, 2.0**31 - 1)).tolist()
     if shift < 0:
         raise FormatError(f"a scale of {c[0].bytes.scale} with beta {beta} is too small for softmax to int16")
+    c.allowance.spend("softmax to int16", nodes=SOFTMAX_NODES)
     distance, reach = np.arange(256), (31 << 26) >> shift
     arguments = LONG.product(-np.minimum(distance, reach) << shift, factor)
     powers = np.where(distance <= reach, LONG.exp_of_negative(arguments, POWER_BITS), 0)
