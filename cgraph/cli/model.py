@@ -6,7 +6,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from importlib import import_module
@@ -111,7 +111,12 @@ def read_darknet(path: Path, options: ModelOptions) -> CliModel:
 
 
 def read_tflite(path: Path, options: ModelOptions) -> CliModel:
-    return model_read(tflite.load(path, floats=options.floats))
+    """Read a network with the sizes in `shapes`, and otherwise those of the file."""
+    from cgraph.formats.tflite.sizes import shapes_of
+
+    inputs, _ = shapes_of(path, options.shapes)
+    check_fixed(path, [n for shape in inputs.values() for n in shape if isinstance(n, str)])
+    return model_read(tflite.load(path, options.floats, inputs))  # type: ignore[arg-type]
 
 
 def read_keras(path: Path, options: ModelOptions) -> CliModel:
@@ -123,11 +128,15 @@ def read_keras(path: Path, options: ModelOptions) -> CliModel:
     inputs, _ = open_shapes(file, path)
     check_sizes(inputs, options.shapes, path)
     sizes = {BATCH: 1, **options.shapes}
-    names = dict.fromkeys(n for x, shape in inputs.items() for n in fixed_shape(x, shape, sizes) if isinstance(n, str))
-    if names:
-        shapes = " ".join(f"--shape {name}=1" for name in names)
-        raise FormatError(f"{path}: sizes of inputs are unknown; give {shapes}")
+    check_fixed(path, [n for x, shape in inputs.items() for n in fixed_shape(x, shape, sizes) if isinstance(n, str)])
     return model_read(keras_model(file, path, sizes))
+
+
+def check_fixed(path: Path, names: Iterable[str]) -> None:
+    """Raise FormatError if sizes of inputs are unknown."""
+    shapes = " ".join(f"--shape {name}=1" for name in dict.fromkeys(names))
+    if shapes:
+        raise FormatError(f"{path}: sizes of inputs are unknown; give {shapes}")
 
 
 def model_read(model: Read) -> CliModel:

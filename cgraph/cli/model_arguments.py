@@ -14,7 +14,7 @@ from cgraph.storage.cell import Variable, fitting_array
 
 KERAS = (".keras", ".h5", ".hdf5")
 ENDINGS = (".onnx", ".cfg", ".tflite", *KERAS)  # endings of model files
-SIZED = (".onnx", *KERAS)  # of those whose inputs may have open sizes
+SIZED = (".onnx", ".tflite", *KERAS)  # of those whose inputs may have open sizes
 STANDARD_INPUT = "-"
 
 

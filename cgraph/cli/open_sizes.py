@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from cgraph.cli.arrays import check_name
-from cgraph.cli.model_arguments import KERAS, SIZED
+from cgraph.cli.model_arguments import SIZED
 from cgraph.cli.pictures import PICTURES
 from cgraph.cli.sounds import SOUNDS, shape_of_sound
 from cgraph.formats import onnx
@@ -39,8 +39,12 @@ def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[i
 
 def open_shapes_of(path: str, ending: str) -> Shapes:
     """Return the shapes of a file's inputs, with names for open axes."""
-    if ending not in KERAS:
+    if ending == ".onnx":
         return onnx.open_shapes(path)
+    if ending == ".tflite":
+        from cgraph.formats.tflite.sizes import shapes_of
+
+        return shapes_of(Path(path), {})[0]
     from cgraph.formats.keras_archive import read_keras_model
     from cgraph.formats.keras_graph import open_shapes
 

@@ -87,10 +87,10 @@ def fixed_sizes(name: str, shape: tuple[int | str, ...], sizes: Mapping[str, Any
 
 
 def load_tflite(path: Path, settings: FileSettings, options: Mapping[str, Any]) -> Loaded:
-    """Return the Function of a TFLite file, with the file's own inputs and outputs: images ``[n, h, w, c]``."""
-    from cgraph.formats import tflite
+    """Return the function of a TFLite file, with the file's own inputs and outputs: images ``[n, h, w, c]``."""
+    from cgraph.formats.tflite.sizes import function_of
 
-    return tflite.load(path).compile(**options)
+    return function_of(path, settings.shapes, options)
 
 
 def load_darknet(path: Path, settings: FileSettings, options: Mapping[str, Any]) -> Loaded:
@@ -151,7 +151,7 @@ class ModelReader(Record):
 
 READERS = {
     "onnx": ModelReader("an ONNX file", load_onnx, ("shapes", "constants", "maximum", "state")),
-    "tflite": ModelReader("a TFLite file", load_tflite),
+    "tflite": ModelReader("a TFLite file", load_tflite, ("shapes",)),
     "darknet": ModelReader("a Darknet network", load_darknet, ("shapes", "weights")),
     "keras": ModelReader("a Keras file", load_keras_file, ("shapes",)),
 }

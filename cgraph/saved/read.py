@@ -50,7 +50,8 @@ def load(
         in_memory: of a folder: copy constants instead of mapping them (truncating a mapped file kills the process)
         shapes: of an ONNX file: sizes of symbolic dimensions by name, ``{"batch": 1}``, or whole shapes of inputs. All
             other dimensions may vary from call to call: each size is planned at its first use, and the plans of the
-            latest 16 sizes are kept. Of a Keras or Darknet network: ``{"batch": n}``
+            latest 16 sizes are kept. Of a TFLite file: shapes of inputs, and sizes of axes such as ``{"x.1": 160}``. Of
+            a Keras or Darknet network: ``{"batch": n}``
         constants, maximum, state: of an ONNX file: see `cgraph.formats.onnx.load` and `Model.with_state`
         weights: the file with the parameters of a Darknet network; or `StreamedWeights`, as for `cgraph.compile`
         options: of a file: as for `cgraph.compile`, such as ``budget="20MiB"``

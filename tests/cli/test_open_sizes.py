@@ -60,7 +60,7 @@ def test_arrays_of_another_number_of_axes_decide_nothing(model):
 
 
 def test_other_models_have_no_open_sizes(folder):
-    assert sizes_from_inputs(args_of("a.npy", model="net.tflite")) == []
+    assert sizes_from_inputs(args_of("a.npy", model="net.cfg")) == []
     assert sizes_from_inputs(args_of("a.npy", model="package:function")) == []
 
 

@@ -49,7 +49,14 @@ from tests.formats import (
     test_tflite_source,
     test_torch_file,
 )
-from tests.formats.tflite import test_control, test_operators_shape
+from tests.formats.tflite import (
+    test_control,
+    test_custom,
+    test_operators_recurrent,
+    test_operators_shape,
+    test_sparse,
+    test_variables,
+)
 from tests.storage import test_row_streams
 from tests.support.recorded_texts import write_sections
 from tests.support.tflite_byte_cases import Quantised
@@ -179,6 +186,11 @@ TABLES: dict[str, Callable[[], Rows]] = {
     "tflite tensors": lambda: calls(test_tflite_source.REFUSED, lambda act: test_tflite_source.opened(act).tensor(0)),
     "tflite shapes": lambda: calls(test_operators_shape.REFUSED, lambda act: act()),
     "tflite graphs": lambda: calls(test_control.REFUSED, lambda *graphs: load(test_control.loop(*graphs))),
+    "tflite custom operators": lambda: calls(test_custom.REFUSED, of_network),
+    "tflite sparse levels": lambda: calls(test_sparse.LEVELS, lambda change: load(test_sparse.changed(change))),
+    "tflite variables": lambda: calls({x.__name__: x for x in test_variables.REFUSED}, of_network),
+    "tflite LSTMs": lambda: calls(test_operators_recurrent.LSTMS, of_network),
+    "tflite LSTMs of bytes": lambda: calls(test_operators_recurrent.BYTES, of_bytes),
     "tflite bytes": lambda: calls(test_tflite_bytes.REFUSED, of_bytes),
     "safetensors": lambda: files(test_safetensors.ATTACKS, Path.write_bytes, read_safetensors),
     "npz": lambda: files(test_npz.MEMBERS, test_npz.archive, read_npz),

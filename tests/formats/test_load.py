@@ -241,7 +241,7 @@ def test_streamed_weights_are_an_option_of_compile(tmp_path):
 def test_what_does_not_apply_is_refused(tmp_path, path):
     (tmp_path / "m.tflite").write_bytes(tflite_network())
     for name, options, text in (
-        ("m.tflite", {"shapes": {"n": 1}}, "shapes= does not apply to a TFLite file"),
+        ("m.tflite", {"constants": {"n": 1}}, "constants= does not apply to a TFLite file"),
         ("m.onnx", {"weights": "w"}, "weights= does not apply to an ONNX file"),
         ("m.onnx", {"trust": True}, "trust= applies to saved folders only"),
         ("saved", {"budget": "1MiB"}, "budget= changes nothing: a saved function is planned"),
@@ -303,7 +303,10 @@ def test_a_mark_comes_before_the_ending_and_the_ending_before_a_first_byte(tmp_p
         assert kind_of(tmp_path / name) == kind
 
 
-APPLIES = {"onnx": ("shapes", "constants", "maximum", "state"), "darknet": ("shapes", "weights"), "keras": ("shapes",)}
+APPLIES = {
+    "onnx": ("shapes", "constants", "maximum", "state"), "darknet": ("shapes", "weights"), "keras": ("shapes",),
+    "tflite": ("shapes",),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", READERS)

@@ -74,7 +74,6 @@ REFUSED = {
     "forty axes": (changed((*TENSOR, 0), ints(*[1] * 40)), "impossible shape"),
     "a text": (changed((*TENSOR, 1), ("b", 5)), "STRING"),
     "a dtype that there is not": (changed((*TENSOR, 1), ("b", 99)), "99"),
-    "a variable": (changed((*TENSOR, 5), ("?", True)), "persists between runs"),
     "more bytes than its shape": (changed((*CONSTANT, 0), ints(2, 2)), "needs 16 bytes, 24 are stored"),
     "fewer bytes than its shape": (changed((*CONSTANT, 0), ints(2, 3000)), "needs 24000 bytes, 24 are stored"),
     "a buffer that there is not": (changed((*CONSTANT, 2), ("I", 77)), "buffer 77"),

@@ -91,6 +91,38 @@ REFUSED = {
         "HARD_SWISH", [net.bytes_in((2, 3), scale=1.0, zero=0)], net.made(scale=1 / 192, zero=0)
     ),
     "16 bits": lambda net: net.op("TANH", [net.input((2, 3), "int16", scale=0.1)], {"dtype": "int16", "scale": 0.1}),
+    "sums of 16 bits whose scales are powers of 2": lambda net: net.op(
+        "ADD", [net.input((2, 3), "int16", scale=0.5) for _ in range(2)], {"dtype": "int16", "scale": 0.25}
+    ),
+    "results of 16 bits of bytes": lambda net: net.op(
+        "CONV_2D", [net.bytes_in((1, 2, 2, 3)), net.filters((4, 1, 1, 3), 0, 4), net.bias(4)],
+        {"dtype": "int16", "scale": 0.1}, stride_w=1, stride_h=1,
+    ),
+    "16 bits around another number": lambda net: net.op(
+        "CONV_2D", [net.input((1, 2, 2, 3), "int16", scale=0.1, zero=5), net.filters((4, 1, 1, 3), 0, 4), net.bias(4)],
+        {"dtype": "int16", "scale": 0.1}, stride_w=1, stride_h=1,
+    ),
+    "a scale of 16 bits that is too large": lambda net: net.op(
+        "CONV_2D", [net.input((1, 2, 2, 3), "int16", scale=1e9), net.filters((4, 1, 1, 3), 0, 4), net.bias(4)],
+        {"dtype": "int16", "scale": 0.1}, stride_w=1, stride_h=1,
+    ),
+    "filters of 16 bits": lambda net: net.op(
+        "FULLY_CONNECTED", [net.bytes_in((4, 3)), net.constant(np.ones((2, 3), "int16"), scale=0.1)], net.made()
+    ),
+    "a bias of 64 bits": lambda net: net.op(
+        "FULLY_CONNECTED",
+        [net.bytes_in((4, 3)), net.filters((2, 3), 0, 1), net.constant(np.ones(2, "int64"), scale=0.1)], net.made(),
+    ),
+    "a softmax of 16 bits": lambda net: net.op(
+        "SOFTMAX", [net.input((2, 3), "int16", scale=0.1)], {"dtype": "int16", "scale": 2.0**-15}, beta=1.0
+    ),
+    "a softmax to 16 bits around 0": lambda net: net.op(
+        "SOFTMAX", [net.bytes_in((2, 3))], {"dtype": "int16", "scale": 2.0**-15}, beta=1.0
+    ),
+    "a softmax to 16 bits of nearly equal shares": lambda net: net.op(
+        "SOFTMAX", [net.bytes_in((2, 3), scale=1e-9, zero=0)],
+        {"dtype": "int16", "scale": 2.0**-16, "zero": -(2**15)}, beta=1.0,
+    ),
     "a scale of 0": lambda net: net.op("RELU", [net.bytes_in((2, 3), scale=0.0)], net.made()),
     "a zero point outside": lambda net: net.op("RELU", [net.bytes_in((2, 3), scale=0.1, zero=300)], net.made()),
     "scales for another axis": lambda net: net.op(

@@ -9,6 +9,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.tflite.context import ACTIVATIONS, TfliteContext, images, operator
 from cgraph.formats.tflite.source import TensorFacts
 from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
+from cgraph.formats.tflite.variables import Variables
 from cgraph.formats.tflite.wire import Table as FileTable
 from cgraph.ops.leaf import Const, Var
 from tests.support.tflite_models import Table, ints, written
@@ -23,7 +24,8 @@ def context(*operands, kind="CONV_2D", options=None, quantised=None):
         data = memoryview(written(options))
         table = FileTable(data, int.from_bytes(data[:4], "little"))
     result = TensorFacts(0, "y", (1,), np.dtype("float32"), None, quantised)
-    return TfliteContext(kind, operands, table, (result,), Allowance(0), lambda number, inputs: list(inputs))
+    build, variables = (lambda number, inputs: list(inputs)), Variables(Allowance(0))
+    return TfliteContext(kind, operands, table, (result,), Allowance(0), build, lambda i, x: None, variables)
 
 
 def constant(*values, dtype="i4"):
@@ -48,6 +50,8 @@ def test_options_come_from_the_file_or_are_defaults():
         context().sizes("stride")
     with pytest.raises(FormatError, match="^stride is 0 x 3$"):
         context(options=Table({1: ("i", 3)})).sizes("stride")
+    assert context(kind="VAR_HANDLE", options=Table({1: "sum"})).option("name") == "sum"
+    assert context(kind="VAR_HANDLE").option("name") == ""
     assert context(kind="SQUEEZE").option("axes") is None
     assert context(kind="SQUEEZE", options=Table({0: ints(2, -1)})).option("axes") == [2, -1]
 

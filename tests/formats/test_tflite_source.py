@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.formats.tflite.schema import RESOURCE
 from cgraph.formats.tflite.source import MOST_AXES, TfliteSource, dtype_of_number
 from tests.support.tflite_models import Network, Table, ints, written
 
@@ -42,9 +43,8 @@ REFUSED = {
     "text": (change(1, ("b", 5)), "tensor 't0' has the dtype STRING, which is not supported"),
     "no dtype": (change(1, ("b", 99)), "tensor 't0' has the dtype 99"),
     "a buffer": (change(2, ("I", 2)), "tensor 't0' lies in buffer 2 of 2"),
-    "a variable": (change(5, ("?", True)), "tensor 't0' is a variable that persists between runs"),
-    "sparse": (change(6, Table()), "tensor 't0' is sparse or in another file"),
-    "elsewhere": (change(10, ("I", 1)), "tensor 't0' is sparse or in another file"),
+    "sparse": (change(6, Table()), "a sparse tensor of 2 axes and 0 axes of blocks lacks levels"),
+    "elsewhere": (change(10, ("I", 1)), "tensor 't0' is in another file"),
 }
 
 
@@ -106,7 +106,10 @@ def test_scales_and_zero_points_of_one_or_of_an_axis():
     assert many.axis == 1 and many.scales.tolist() == [1, 2, 3] and many.zeros.tolist() == [0]
     assert described(scale=[1.0, 2.0], zero=([1, 2], 0)).quantised.zeros.tolist() == [1, 2]
     assert described(dtype="float32", scale=0.5).quantised is None and described().quantised is None
-    assert described(dtype="int32", scale=0.5).quantised is None
+    long = described(dtype="int32", scale=0.5)
+    assert long.quantised is None and (long.integers.scale, long.integers.limits) == (0.5, (-(2**31), 2**31 - 1))
+    words = described(dtype="int16", scale=0.5).quantised
+    assert (words.is_wide, words.dtype, words.zero, words.limits) == (True, np.int16, 0, (-(2**15), 2**15 - 1))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,7 @@ def test_scales_and_zero_points_of_one_or_of_an_axis():
         ({"scale": 0.5, "zero": 128}, "has a zero point outside int8"),
         ({"scale": 0.5, "zero": -129}, "has a zero point outside int8"),
         ({"scale": 0.5, "zero": -1, "dtype": "uint8"}, "has a zero point outside uint8"),
-        ({"scale": 0.5, "dtype": "int16"}, "is quantised in a way that is not supported. Use 8 bits"),
+        ({"scale": 0.5, "zero": 1 << 15, "dtype": "int16"}, "has a zero point outside int16"),
     ],
 )
 def test_scales_that_mean_nothing_are_refused(options, match):
@@ -153,6 +156,6 @@ def test_what_is_no_model_is_refused():
             TfliteSource(memoryview(data), "net")
     with pytest.raises(FormatError, match="this is not a TFLite model: it has no graph"):
         opened(root=lambda table: table.__setitem__(2, []))
-    with pytest.raises(FormatError, match="tensor 'x' has the dtype COMPLEX64"):
-        dtype_of_number(8, "x")
-    assert dtype_of_number(9, "x") == np.int8
+    with pytest.raises(FormatError, match="tensor 'x' has the dtype COMPLEX128"):
+        dtype_of_number(11, "x")
+    assert dtype_of_number(9, "x") == np.int8 and dtype_of_number(RESOURCE, "x") == np.int32

@@ -9,8 +9,8 @@ from tests.support.tflite_models import Network
 
 CASES: dict[str, tuple[str, Callable, str]] = {}
 IMAGE = (2, 7, 6, 5)
-BOTH, SIGNED = ("int8", "uint8"), ("int8",)
-SIGNS = {"int8": 0, "uint8": 128}
+BOTH, SIGNED, ALL = ("int8", "uint8"), ("int8",), ("int8", "uint8", "int16")
+SIGNS = {"int8": 0, "uint8": 128, "int16": 0}
 
 
 def case(*kinds: str, dtypes: tuple[str, ...] = BOTH) -> Callable:
@@ -26,7 +26,7 @@ def case(*kinds: str, dtypes: tuple[str, ...] = BOTH) -> Callable:
 
 
 class Quantised(Network):
-    """A network of one dtype of 8 bits. Changes: as it is written.
+    """A network of one dtype of 8 or 16 bits, with filters of 8. Changes: as it is written.
 
     Parameters
         rng: for scales, zero points, weights
@@ -37,11 +37,12 @@ class Quantised(Network):
         self.dtype, self.rng = dtype, rng
 
     def zero(self) -> int:
-        return int(self.rng.integers(-100, 100)) + SIGNS[self.dtype]
+        return int(self.rng.integers(-100, 100)) * (self.dtype != "int16") + SIGNS[self.dtype]
 
     def scaled(self, size: float = 1.0, zero: int | None = None) -> dict[str, Any]:
         """How a value stands for floats of about a size."""
-        return {"scale": size * self.rng.uniform(0.5, 1.5) / 128, "zero": self.zero() if zero is None else zero}
+        most = 2**15 if self.dtype == "int16" else 128
+        return {"scale": size * self.rng.uniform(0.5, 1.5) / most, "zero": self.zero() if zero is None else zero}
 
     def bytes_in(self, shape: tuple[int, ...], size: float = 1.0, **how: Any) -> int:
         return self.input(shape, self.dtype, **(how or self.scaled(size)))
@@ -53,25 +54,27 @@ class Quantised(Network):
     def filters(self, shape: tuple[int, ...], axis: int, count: int) -> int:
         """Weights around 0, with a scale for each of some filters, or one; of uint8 around 128 or another number."""
         low = 0 if self.dtype == "uint8" else -127
-        values = self.rng.integers(low, low + 255, shape).astype(self.dtype)
+        values = self.rng.integers(low, low + 255, shape).astype("uint8" if self.dtype == "uint8" else "int8")
         if self.dtype == "uint8" or count == 1:
             around = SIGNS[self.dtype] + int(self.dtype == "uint8" and self.rng.choice((0, -31, 17)))
             return self.constant(values, scale=0.01, zero=around)
         return self.constant(values, scale=self.rng.uniform(0.001, 0.02, count), zero=(0, axis))
 
     def bias(self, count: int) -> int:
-        return self.constant(self.rng.integers(-3000, 3000, count).astype("int32"), scale=0.0001)
+        dtype = "int64" if self.dtype == "int16" else "int32"
+        return self.constant(self.rng.integers(-3000, 3000, count).astype(dtype), scale=0.0001)
 
     def whole(self, *numbers: int) -> int:
         return self.constant(np.array(numbers, "int32"))
 
 
 def values_of(net: Network, rng: np.random.Generator) -> list[np.ndarray]:
-    """Inputs: every byte, or floats."""
+    """Inputs: every byte or int16, or floats."""
     found: list[np.ndarray] = []
     for i in net.inputs:
         shape, number = net.tensors[i][0], net.tensors[i][1][1]
-        low, high, dtype = {0: (-2, 2, "float32"), 3: (0, 256, "uint8"), 9: (-128, 128, "int8")}[number]
+        bounds = {0: (-2, 2, "float32"), 3: (0, 256, "uint8"), 7: (-(2**15), 2**15, "int16"), 9: (-128, 128, "int8")}
+        low, high, dtype = bounds[number]
         drawn = rng.uniform(low, high, shape) if number == 0 else rng.integers(low, high, shape)
         found.append(drawn.astype(dtype))
     return found
@@ -86,20 +89,20 @@ def model_of(name: str, seed: int = 1) -> tuple[Network, list[int], list[np.ndar
     return net, list(made) if isinstance(made, list | tuple) else [made], values_of(net, rng)
 
 
-@case("CONV_2D")
+@case("CONV_2D", dtypes=ALL)
 def same(net, kind):
     x, weights = net.bytes_in((1, 9, 8, 21)), net.filters((19, 3, 3, 21), 0, 19)
     options = {"stride_w": 2, "stride_h": 1, "activation": int(net.rng.integers(0, 4))}
     return net.op(kind, [x, weights, net.bias(19)], net.made(4.0), **options)
 
 
-@case("CONV_2D")
+@case("CONV_2D", dtypes=ALL)
 def points(net, kind):
     x, weights = net.bytes_in((2, 5, 4, 3)), net.filters((40, 1, 1, 3), 0, 1)
     return net.op(kind, [x, weights, net.bias(40)], net.made(), stride_w=1, stride_h=1, padding=1)
 
 
-@case("DEPTHWISE_CONV_2D")
+@case("DEPTHWISE_CONV_2D", dtypes=ALL)
 def each_channel(net, kind):
     options = {"stride_w": 1, "stride_h": 1, "multiplier": 1, "activation": 1}
     y = net.op(kind, [net.bytes_in(IMAGE), net.filters((1, 3, 3, 5), 3, 5), net.bias(5)], net.made(), **options)
@@ -119,7 +122,7 @@ def rows_with_a_scale_each(net, kind):
     return net.op(kind, [x, weights, net.bias(17)], net.made(4.0))
 
 
-@case("TRANSPOSE_CONV")
+@case("TRANSPOSE_CONV", dtypes=ALL)
 def enlarged(net, kind):
     x, weights = net.bytes_in((1, 4, 5, 3)), net.filters((7, 3, 3, 3), 0, 7)
     return net.op(kind, [net.whole(1, 8, 10, 7), weights, x, net.bias(7)], net.made(2.0), stride_w=2, stride_h=2)
@@ -131,14 +134,16 @@ def products(net, kind):
     return net.op(kind, [x, y], net.made(2.0))
 
 
-@case("ADD", "SUB", "MUL")
+@case("MUL")
+@case("ADD", "SUB", dtypes=ALL)
 def two_images(net, kind):
     x, y, small = net.bytes_in(IMAGE), net.bytes_in(IMAGE, 3.0), net.bytes_in((5,), 0.2)
     first = net.op(kind, [x, y], net.made(3.0), activation=int(net.rng.integers(0, 4)))
     return first, net.op(kind, [x, small], net.made(0.7))
 
 
-@case("ADD", "SUB", "MUL")
+@case("MUL")
+@case("ADD", "SUB", dtypes=ALL)
 def far_scales(net, kind):
     """One operand in far larger steps than the other, on either side."""
     fine, coarse = net.bytes_in((16, 32), 0.01), net.bytes_in((16, 32), 5.0)
@@ -157,7 +162,7 @@ def sloped(net, kind):
     return net.op(kind, [net.bytes_in(IMAGE), slopes], net.made())
 
 
-@case("LEAKY_RELU")
+@case("LEAKY_RELU", dtypes=ALL)
 def leaky(net, kind):
     return net.op(kind, [net.bytes_in((16, 32))], net.made(), alpha=float(net.rng.uniform(0.01, 0.6)))
 
@@ -211,6 +216,48 @@ def shares_of_one(net, kind):
     return net.op(kind, [net.bytes_in((40, 33), float(net.rng.uniform(0.5, 16)))], made, beta=1.0)
 
 
+@case("SOFTMAX", dtypes=SIGNED)
+def shares_of_16_bits(net, kind):
+    made = {"dtype": "int16", "scale": 2.0**-16, "zero": -(2**15)}
+    size = float(net.rng.uniform(0.5, 30))
+    return net.op(kind, [net.bytes_in((40, 33), size)], made, beta=1.0), net.op(
+        kind, [net.bytes_in((3, 2), size)], made, beta=0.7
+    )
+
+
+@case("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", dtypes=SIGNED)
+def gated(net, kind):
+    """Of few steps and of many. The format of what the output gate multiplies is that of an intermediate tensor."""
+    shapes = [(2, 3)] if kind == "LSTM" else [(2, 5, 3), (2, 40, 3)]
+    return [lstm(net, kind, shape) for shape in shapes]
+
+
+def lstm(net, kind, shape):
+    count, how = 4, net.scaled(1.0)
+
+    def weights(*shape):
+        return [
+            net.constant(net.rng.integers(-127, 128, shape).astype("int8"), scale=net.rng.uniform(0.002, 0.02))
+            for _ in range(4)
+        ]
+
+    x, biases = net.bytes_in(shape, 3.0), [net.bias(count) for _ in range(4)]
+    state = [net.variable((2, count), "int8", **how), net.variable((2, count), "int16", scale=2.0**-11)]
+    operands = [*weights(count, 3), *weights(count, count), *[-1] * 3, *biases, -1, -1, *state, *[-1] * 4]
+    y = net.op(kind, [x, *operands], net.made(**how), activation=4, clip=float(net.rng.choice((0, 0.2))))
+    between = [net.tensor((), "int16", scale=2.0**-12) for _ in range(4)]
+    net.operators[-1][8] = np.array([*between, net.tensor((), "int8", **how)], "int32")
+    return y
+
+
+@case("SVDF", dtypes=SIGNED)
+def remembered(net, kind):
+    slow = net.constant(net.rng.integers(-(2**15), 2**15, (6, 3)).astype("int16"), scale=2.0**-15)
+    operands = [net.bytes_in((2, 5)), net.filters((6, 5), 0, 1), slow, net.bias(3)]
+    state = net.variable((2, 18), "int16", scale=2.0**-13)
+    return net.op(kind, [*operands, state], net.made(3.0), rank=2, activation=1)
+
+
 @case("AVERAGE_POOL_2D", "MAX_POOL_2D")
 def windows(net, kind):
     how = net.scaled()
@@ -253,7 +300,7 @@ def repeated(net, kind):
     return net.op(kind, [net.bytes_in(IMAGE, **how), net.whole(13, 4)], net.made(**how))
 
 
-@case("RESHAPE", "CONCATENATION", "PAD", "PADV2", "TRANSPOSE", "STRIDED_SLICE", "SPLIT", "GATHER", "PACK")
+@case("RESHAPE", "CONCATENATION", "PAD", "PADV2", "TRANSPOSE", "STRIDED_SLICE", "SPLIT", "GATHER", "PACK", dtypes=ALL)
 def moved(net, kind):
     how = net.scaled()
     x, made = net.bytes_in((1, 4, 6, 8), **how), net.made(**how)
@@ -271,18 +318,25 @@ def moved(net, kind):
     return net.op(kind, [x, *rest], made, **options)
 
 
-@case("QUANTIZE")
+@case("QUANTIZE", dtypes=ALL)
 def from_floats(net, kind):
     ties = net.constant(np.arange(-9, 9, dtype="float32") / 2)
     return net.op(kind, [net.input((8, 9, 5))], net.made()), net.op(kind, [ties], net.made(scale=1.0, zero=net.zero()))
 
 
-@case("QUANTIZE")
+@case("QUANTIZE", dtypes=ALL)
 def with_another_scale(net, kind):
     return net.op(kind, [net.bytes_in((16, 32))], net.made(1.3))
 
 
-@case("DEQUANTIZE")
+@case("QUANTIZE", dtypes=("int16",))
+def with_other_bits(net, kind):
+    x = net.bytes_in((16, 32))
+    long = net.op(kind, [x], {"dtype": "int32", "scale": 2.0**-20})
+    return net.op(kind, [x], {"dtype": "int8", **net.scaled(300, 5)}), net.op(kind, [long], net.made()), long
+
+
+@case("DEQUANTIZE", dtypes=ALL)
 def to_floats(net, kind):
     weights = net.constant(net.rng.integers(0, 100, (5,)).astype(net.dtype), **net.scaled())
     return net.op("ADD", [net.op(kind, [net.bytes_in((4, 5))]), net.op(kind, [weights])])

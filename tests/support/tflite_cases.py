@@ -418,6 +418,92 @@ def weights_of_half_precision(net, kind, rng):
     return net.op("CONV_2D", [net.input(IMAGE), net.op(kind, [half]), constant(net, rng, 5)], stride_w=1, stride_h=1)
 
 
+@case("DENSIFY")
+def sparse_weights(net, kind, rng):
+    """Rows of which some are empty, and of half precision."""
+    rows = rng.standard_normal((6, 4)).astype("float16") * (rng.random((6, 4)) < 0.4)
+    dense = net.op(kind, [net.sparse(rows)], "float16")
+    return net.op("FULLY_CONNECTED", [net.input((3, 4)), net.op("DEQUANTIZE", [dense]), constant(net, rng, 6)])
+
+
+@case("RFFT2D", "REAL", "IMAG", "COMPLEX_ABS")
+def spectra(net, kind, rng):
+    """Of rows, which are cut, and of images of more pixels than there are."""
+    rows = net.op("RFFT2D", [net.input((3, 2, 1, 20)), whole(net, 1, 16)], "complex64")
+    images = net.op("RFFT2D", [net.input((2, 4, 6)), whole(net, 8, 8)], "complex64")
+    return [rows, images] if kind == "RFFT2D" else [net.op(kind, [x]) for x in (rows, images)]
+
+
+@case("CAST")
+def real_parts(net, kind, rng):
+    return net.op(kind, [net.op("RFFT2D", [net.input((3, 1, 16)), whole(net, 1, 16)], "complex64")])
+
+
+@case("CUSTOM 'Convolution2DTransposeBias'")
+def enlarged_with_a_bias(net, kind, rng):
+    """Padding 1 is SAME and 2 is VALID; strides of rows and columns differ."""
+    x, weights, bias = net.input((2, 3, 5, 4)), constant(net, rng, 6, 3, 2, 4), constant(net, rng, 6)
+    ways = ((1, 2, 1, 3, 9), (2, 2, 1, 5, 10), (1, 1, 2, 5, 5), (2, 1, 2, 7, 6))
+    return [
+        net.op(kind, [x, weights, bias], floats(2, *pixels, 6), padding=padding, stride_w=w, stride_h=h)
+        for padding, w, h, *pixels in ways
+    ]
+
+
+def floats(*shape):
+    return {"shape": shape, "dtype": "float32"}
+
+
+@case("CUSTOM 'MaxPoolingWithArgmax2D'", "CUSTOM 'MaxUnpooling2D'")
+def pooled_and_back(net, kind, rng):
+    options = {"padding": 2, "stride_w": 2, "stride_h": 3, "window_w": 2, "window_h": 3}
+    results = [floats(1, 2, 2, 3)] * 2
+    x = net.op("CUSTOM 'MaxPoolingWithArgmax2D'", [net.input((1, 6, 4, 3))], *results, **options)
+    return net.op("CUSTOM 'MaxUnpooling2D'", x, floats(1, 6, 4, 3), **options)
+
+
+@case("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
+def accumulated(net, kind, rng):
+    """What was there is read, what is assigned is read after that."""
+    net.act("CALL_ONCE", [], graph=net.subgraph(lambda inner: initialised(inner, np.arange(6.0).reshape(2, 3))))
+    handle, x = net.handle("sum"), net.input((2, 3))
+    before = net.op("READ_VARIABLE", [handle], floats(2, 3))
+    net.act("ASSIGN_VARIABLE", [handle, net.op("ADD", [before, x])])
+    return before, net.op("READ_VARIABLE", [handle], floats(2, 3))
+
+
+def initialised(inner, value, name="sum"):
+    """A graph that gives a variable its initial value."""
+    inner.act("ASSIGN_VARIABLE", [inner.handle(name), inner.constant(value.astype("float32"))])
+    return []
+
+
+@case("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
+def gated(net, kind, rng):
+    """Of one step, of few and of many, clipped or not; the sequence may come first or the samples."""
+    ways: tuple[dict, ...] = ({"activation": 4},)
+    if kind != "LSTM":
+        ways = ({"activation": 4}, {"activation": 4, "time_major": True, "clip": 0.3})
+    shapes = {"LSTM": ((2, 3),)}.get(kind, ((2, 5, 3), (40, 2, 3)))
+    return [lstm(net, rng, kind, shape, 4, how) for shape, how in zip(shapes, ways, strict=True)]
+
+
+def lstm(net, rng, kind, shape, count, how):
+    def weights(*shape):
+        return [net.constant(rng.uniform(-1, 1, shape).astype("float32")) for _ in range(4)]
+
+    state = [net.variable((2, count)) for _ in range(2)]
+    operands = [*weights(count, shape[-1]), *weights(count, count), *[-1] * 3, *weights(count), -1, -1, *state]
+    return net.op(kind, [net.input(shape), *operands, *[-1] * 4], **how)
+
+
+@case("SVDF")
+def remembered(net, kind, rng):
+    weights = constant(net, rng, 6, 5), constant(net, rng, 6, 3), constant(net, rng, 3)
+    state = net.variable((2, 18))
+    return net.op(kind, [net.input((2, 5)), *weights, state], rank=2, activation=1)
+
+
 @case("IF")
 def one_of_two_branches(net, kind, rng):
     """Of images, which each branch computes in its own order of axes."""

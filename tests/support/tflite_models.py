@@ -12,9 +12,9 @@ import pytest
 
 from cgraph.engine.reference import evaluate
 from cgraph.formats.tflite import load
-from cgraph.formats.tflite.schema import DTYPE, NAMES, OPTIONS
+from cgraph.formats.tflite.schema import DTYPE, NAMES, OPTIONS, RESOURCE, OptionFields
 
-NUMBER = {name: number for number, name in DTYPE.items()}
+NUMBER = {name: number for number, name in DTYPE.items()} | {"resource": RESOURCE}
 VERSIONS = {"BROADCAST_TO": 2}  # of operators that never were of version 1
 
 
@@ -123,23 +123,49 @@ class Network:
         self.buffers.append(Table({0: np.frombuffer(array.tobytes(), "uint8")}))
         return self.tensor(array.shape, array.dtype.name, len(self.buffers) - 1, **scale)
 
+    def sparse(self, values: np.ndarray) -> int:
+        """A constant of which the rows are stored densely, and in each of them the elements that are not 0."""
+        array = np.asarray(values)
+        rows, columns = np.nonzero(array)
+        ends = np.searchsorted(rows, np.arange(array.shape[0] + 1)).astype("int32")
+        levels = [Table({0: ("b", 0), 1: ("i", array.shape[0])})]
+        lists = [Table({0: ends}), Table({0: columns.astype("uint8")})]
+        levels.append(Table({0: ("b", 1), 2: ("B", 1), 3: lists[0], 4: ("B", 3), 5: lists[1]}))
+        number = self.constant(array[rows, columns])
+        self.tensors[number] |= {0: ints(*array.shape), 6: Table({0: ints(0, 1), 2: levels})}
+        return number
+
+    def variable(self, shape: Sequence[int], dtype: str = "float32", **scale: Any) -> int:
+        """A variable tensor, which an operator reads and writes."""
+        number = self.tensor(shape, dtype, **scale)
+        self.tensors[number][5] = ("?", True)
+        return number
+
+    def handle(self, name: str) -> int:
+        """The handle of a resource variable."""
+        return self.op("VAR_HANDLE", [], "resource", name=name)
+
     def op(self, kind: str, operands: Sequence[int], *results: Any, **options: Any) -> Any:
-        """The result, or results where several dtypes (with scales) are given."""
-        made = [self.tensor((), x) if isinstance(x, str) else self.tensor((), **x) for x in results or ("float32",)]
-        number = NAMES.index(kind)
-        self.codes.append(Table({0: ("b", min(number, 127)), 2: ("i", VERSIONS.get(kind, 1)), 3: ("i", number)}))
-        table = Table({0: ("I", len(self.codes) - 1), 1: ints(*operands), 2: ints(*made)})
-        if options:
-            fields = OPTIONS[kind].fields
-            table[3] = ("B", OPTIONS[kind].number)
-            table[4] = Table(
-                {
-                    fields[k].field: ints(*x) if fields[k].kind == "V" else (fields[k].kind, x)
-                    for k, x in options.items()
-                }
-            )
-        self.operators.append(table)
+        """The result, or results where several dtypes (with scales, or shapes) are given."""
+        forms = [{"dtype": x} if isinstance(x, str) else x for x in results or ("float32",)]
+        made = [self.tensor(**{"shape": (), **x}) for x in forms]
+        self.act(kind, operands, *made, **options)
         return made[0] if len(made) == 1 else made
+
+    def act(self, kind: str, operands: Sequence[int], *results: int, **options: Any) -> None:
+        """Add an operator whose results, if any, are tensors that there are."""
+        custom = kind.removeprefix("CUSTOM ").strip("'") if kind.startswith("CUSTOM") else ""
+        number = NAMES.index("CUSTOM" if custom else kind)
+        code = Table({0: ("b", min(number, 127)), 2: ("i", VERSIONS.get(kind, 1)), 3: ("i", number)})
+        self.codes.append(Table(code | {1: custom}) if custom else code)
+        table = Table({0: ("I", len(self.codes) - 1), 1: ints(*operands), 2: ints(*results)})
+        if custom:
+            packed = ints(*(options.get(name, 0) for name in OPTIONS[kind].fields))
+            table[5] = np.frombuffer(packed.tobytes(), "uint8")
+        elif options:
+            table[3] = ("B", OPTIONS[kind].number)
+            table[4] = options_table(OPTIONS[kind], options)
+        self.operators.append(table)
 
     def graph(self, *outputs: int) -> Table:
         return Table({0: self.tensors, 1: ints(*self.inputs), 2: ints(*outputs), 3: self.operators})
@@ -152,6 +178,16 @@ class Network:
         return written(self.root(*outputs))
 
 
+def options_table(of: OptionFields, options: dict[str, Any]) -> Table:
+    """The options of an operator by their names."""
+    kinds = {name: of.fields[name].kind for name in options}
+    values = {
+        name: x if kinds[name] == "T" else ints(*x) if kinds[name] == "V" else (kinds[name], x)
+        for name, x in options.items()
+    }
+    return Table({of.fields[name].field: x for name, x in values.items()})
+
+
 def results_of(net: Network, results: Sequence[int], *values: np.ndarray) -> list[np.ndarray]:
     """What the library computes of a model."""
     model = load(net.bytes(*results))
@@ -160,11 +196,21 @@ def results_of(net: Network, results: Sequence[int], *values: np.ndarray) -> lis
 
 def reference(model: bytes, *values: np.ndarray, kinds: str = "BUILTIN_REF") -> list[np.ndarray]:
     """What TFLite's reference kernels compute, or `kinds` of others."""
+    return successive(model, [values], kinds)[0]
+
+
+def successive(
+    model: bytes, rows: Sequence[Sequence[np.ndarray]], kinds: str = "BUILTIN_REF"
+) -> list[list[np.ndarray]]:
+    """What TFLite's kernels compute in one run after another, with the state that is left in between."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
     kind = litert.OpResolverType[kinds]
     interpreter = litert.Interpreter(model_content=model, experimental_op_resolver_type=kind, num_threads=1)
     interpreter.allocate_tensors()
-    for details, value in zip(interpreter.get_input_details(), values):
-        interpreter.set_tensor(details["index"], value)
-    interpreter.invoke()
-    return [interpreter.get_tensor(details["index"]).copy() for details in interpreter.get_output_details()]
+    results = []
+    for values in rows:
+        for details, value in zip(interpreter.get_input_details(), values):
+            interpreter.set_tensor(details["index"], value)
+        interpreter.invoke()
+        results.append([interpreter.get_tensor(x["index"]).copy() for x in interpreter.get_output_details()])
+    return results

@@ -86,6 +86,7 @@ NEAR = {
     "bfloat16 weights": T("weights of both sides, behind other factors", 1e-7, of_terms=2.0**-7),
     "half precision by its largest": T("another order of sums flips roundings to 8 or 11 bits", 1e-7, of_terms=1e-3),
     "quantised networks by their largest": T("the same integers, with scales in float32", 1e-7, of_terms=1e-4),
+    "fixed point of 15 bits": T("a dozen roundings of 2**-15 each, some of which are scaled by 2 or 4", atol=4e-4),
     "int8 shares": T("shares of 1 behind two layers of 8 bits", 1e-7, 0.02),
     "numbers of a unit": T("rounded to the nearest multiple of the unit, the terms", 1e-7, of_terms=0.501),
     # -- kernels, by terms and units in the last place ----------------------------------------------------------------

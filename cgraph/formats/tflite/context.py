@@ -11,7 +11,8 @@ from cgraph.formats.names import cg
 from cgraph.formats.tflite.schema import OPTIONS
 from cgraph.formats.tflite.source import TensorFacts
 from cgraph.formats.tflite.value import PLACE, QuantisedFormat, TfliteValue
-from cgraph.formats.tflite.wire import Table
+from cgraph.formats.tflite.variables import Variables
+from cgraph.formats.tflite.wire import PackedNumbers, Table
 from cgraph.ir.graph import Node
 from cgraph.kernels.mapped import in_c_order
 from cgraph.ops.leaf import Const, ConstOp
@@ -22,19 +23,23 @@ ImportedValue = Node | TfliteValue | Sequence[Node | TfliteValue]
 Importer = Callable[["TfliteContext"], ImportedValue]
 OPERATORS: dict[str, Importer] = {}
 ON_BYTES: dict[str, bool] = {}
+ON_WORDS: set[str] = set()
 
 
-def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], Importer]:
+def operator(*names: str, on_bytes: bool | None = None, on_words: bool = False) -> Callable[[Importer], Importer]:
     """Register an importer for operators.
 
     Parameters
         on_bytes: True if it computes with quantised values, False if it only moves them, None if it refuses them
+        on_words: True if it also computes with int16; those that move values always do
     """
 
     def register(importer: Importer) -> Importer:
         OPERATORS.update(dict.fromkeys(names, importer))
         if on_bytes is not None:
             ON_BYTES.update(dict.fromkeys(names, on_bytes))
+        if on_words or on_bytes is False:
+            ON_WORDS.update(names)
         return importer
 
     return register
@@ -51,18 +56,26 @@ class TfliteContext(Record, eq=False):
     Fields
         kind: its name
         operands: values in the operator's order, None for an absent optional one
-        options: its options table in the file, or None
+        options: its options in the file, or None
         results: the file's description of its results
         allowance: the remaining cost of reading the file
         build: builds another graph of the file, by its number, from the values of its inputs
+        assign: gives an operand that is a variable, by its index, a new value in the file's order of axes
+        variables: the state of the file
+        is_inner: True in a graph that an operator of another one contains
+        tensors: the file's description of its operands
     """
 
     kind: str
     operands: tuple[TfliteValue | None, ...]
-    options: Table | None
+    options: Table | PackedNumbers | None
     results: tuple[TensorFacts, ...]
     allowance: Allowance
     build: Callable[[int, Sequence[TfliteValue]], list[TfliteValue]]
+    assign: Callable[[int, Node], None]
+    variables: Variables
+    is_inner: bool = False
+    tensors: tuple[TensorFacts | None, ...] = ()
 
     def __getitem__(self, i: int) -> TfliteValue:
         """Return operand i, which must exist."""
@@ -100,13 +113,13 @@ class TfliteContext(Record, eq=False):
 
     def option(self, name: str) -> Any:
         """Return a field of the options, or its default."""
-        option = OPTIONS[self.kind].fields[name]
+        option, table = OPTIONS[self.kind].fields[name], self.options
         if option.kind == "V":
-            values = None if self.options is None else self.options.vector(option.field, "int32")
+            values = table.vector(option.field, "int32") if isinstance(table, Table) else None
             return None if values is None else self.few(values)
-        return (
-            option.default if self.options is None else self.options.number(option.field, option.kind, option.default)
-        )
+        if option.kind == "T":
+            return table.text(option.field) if isinstance(table, Table) else ""
+        return option.default if table is None else table.number(option.field, option.kind, option.default)
 
     def sizes(self, name: str) -> tuple[int, int]:
         """Return the options ``name_h`` and ``name_w``, each at least 1."""

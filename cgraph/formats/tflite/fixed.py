@@ -16,6 +16,7 @@ from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
 from cgraph.ir.graph import Node
 
 MOST = 255
+REDUCED = 0x7FFF0000  # a factor from which on its upper 15 bits are the largest number
 FAR = 2**30  # larger than any distance of a byte from 0
 Bounds = tuple[int, int]
 
@@ -51,14 +52,30 @@ def subtract_zero(x: TfliteValue, node: Node | None = None) -> Node:
     return cg.astype(x.node if node is None else node, "int32") - np.int32(x.bytes.zero)
 
 
-def as_bytes(x: Node, to: QuantisedFormat, bounds: Bounds = (0, MOST)) -> Node:
-    """Add a zero point to int32 and clip to bytes within bounds."""
-    return cg.astype(cg.clip(x + np.int32(to.zero), *bounds), "uint8")
+def as_bytes(x: Node, to: QuantisedFormat, bounds: Bounds | None = None) -> Node:
+    """Add a zero point to int32 and clip to the numbers of a format, within bounds."""
+    return cg.astype(cg.clip(x + np.int32(to.zero), *(bounds or to.limits)), to.dtype)
 
 
 def bytes_of(x: Node, to: QuantisedFormat) -> Node:
-    """Round floats in units of the scale to bytes, halves away from zero."""
-    return cg.astype(cg.clip(halves_away(x) + np.float32(to.zero), 0.0, float(MOST)), "uint8")
+    """Round floats in units of the scale to the numbers of a format, halves away from zero."""
+    low, high = to.limits
+    return cg.astype(cg.clip(halves_away(x) + np.float32(to.zero), float(low), float(high)), to.dtype)
+
+
+def as_words(x: Node, scale: Any, to: QuantisedFormat, bounds: Bounds) -> Node:
+    """Scale int64 by factors of 15 bits, round halves up, and clip to int16 within bounds.
+
+    Parameters
+        scale: one, or one for each channel ``[k, 1, 1]``
+    """
+    factor, shift = parts_of(scale).astype("int64")
+    factor = np.where(factor < REDUCED, (factor + (1 << 15)) >> 16, (1 << 15) - 1)
+    places = 15 - shift
+    if (places < 1).any():
+        raise FormatError("a scale is too large: quantise the network again with scales that fit its results")
+    total = cg.right_shift(x * factor + (np.int64(1) << (places - 1)), places)
+    return cg.astype(cg.clip(total + np.int64(to.zero), *bounds), to.dtype)
 
 
 def halves_away(x: Node) -> Node:
@@ -88,7 +105,8 @@ def bounds_of(c: TfliteContext, activation: int | None = None) -> Bounds:
     if number not in LIMITS:
         raise FormatError(f"the activation {number} is not supported on quantised values")
     low, high = (byte_of(x, c.result) if np.isfinite(x) else None for x in LIMITS[number])
-    return max(0, low) if low is not None else 0, min(MOST, high) if high is not None else MOST
+    least, most = c.result.limits
+    return max(least, low) if low is not None else least, min(most, high) if high is not None else most
 
 
 def of_floats(c: TfliteContext, function: Callable[[np.ndarray], np.ndarray]) -> TfliteValue:

@@ -4,9 +4,11 @@ Inputs and outputs have the file's shapes, images ``[n, h, w, c]``; between oper
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +18,17 @@ from cgraph.formats.mapped import map_file
 from cgraph.formats.model import Model
 from cgraph.formats.names import cg
 from cgraph.formats.tflite import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, TfliteContext
+from cgraph.formats.tflite.context import ON_BYTES, ON_WORDS, OPERATORS, TfliteContext
 from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, OperatorFields, SubgraphFields
-from cgraph.formats.tflite.source import TensorFacts, TfliteSource
+from cgraph.formats.tflite.source import TensorFacts, TfliteSource, stored_form
 from cgraph.formats.tflite.value import FIRST, SIGN, QuantisedFormat, TfliteValue, have_one_format, permute
-from cgraph.formats.tflite.wire import Table
+from cgraph.formats.tflite.wire import PackedNumbers, Table
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.kernels.mapped import release
 from cgraph.ops.leaf import Var
+from cgraph.record import replace
 
 # errors of importers whose options or shapes are of an unexpected type
 EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -38,36 +41,45 @@ Values = list[TfliteValue | None]
 """Values by tensor number; None if not computed yet."""
 
 
-def load(source: str | Path | bytes, floats: bool = False) -> Model:
+def load(source: str | Path | bytes, floats: bool = False, shapes: Mapping[str, Sequence[int]] | None = None) -> Model:
     """Read a model.
 
     Parameters
         source: a file's path, or its bytes
         floats: dequantise inputs and outputs of 8 bits
+        shapes: shapes of inputs by name, in place of those in the file
     Raises
         FormatError: the file is malformed, needs an operator or dtype that is not supported, or would cost more than
             a file of its size may
     """
-    data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
-    name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
-    try:
-        opened = TfliteSource(data, name)
-        model = build_model(opened, floats)
-    except FormatError as error:
-        raise FormatError(f"{name}: {error}") from error
+    with open_file(source) as file:
+        model = build_model(file, floats, shapes or {})
+        data = file.data
     if len(data):
         release(np.frombuffer(data, np.uint8))
     return model
 
 
-def build_model(source: TfliteSource, floats: bool) -> Model:
+@contextmanager
+def open_file(source: str | Path | bytes) -> Iterator[TfliteSource]:
+    """Open a file; errors inside get its name."""
+    data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
+    name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
+    try:
+        yield TfliteSource(data, name)
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from error
+
+
+def build_model(source: TfliteSource, floats: bool, shapes: Mapping[str, Sequence[int]]) -> Model:
     """Build the graph of an opened model."""
     places = source.places(source.graph, SubgraphFields.OPERATORS)
     check_supported(source, places)
     inputs_listed = list(dict.fromkeys(map(source.tensor, numbers_of(source, source.graph, SubgraphFields.INPUTS))))
     shown = numbers_of(source, source.graph, SubgraphFields.OUTPUTS)
     source.allowance.spend("its inputs and outputs", nodes=NODES * (len(inputs_listed) + len(shown)))
-    inputs = [input_of(x, floats) for x in inputs_listed]
+    check_shapes(inputs_listed, shapes)
+    inputs = [input_of(replace(x, shape=tuple(shapes.get(x.name, x.shape))), floats) for x in inputs_listed]
     values: Values = [None] * len(source.tensors)
     for tensor, x in zip(inputs_listed, inputs):
         values[tensor.number] = enter_input(x, tensor.quantised)
@@ -78,12 +90,8 @@ def build_model(source: TfliteSource, floats: bool) -> Model:
         for i, x in enumerate(values)
         if x is not None and x.expression is not None
     }
-    return Model(
-        tuple(inputs),
-        tuple(outputs),
-        tuple(source.tensor(i).name for i in shown),
-        named,
-    )
+    names = tuple(source.tensor(i).name for i in shown)
+    return Model(tuple(inputs), tuple(outputs), names, named, source.variables.updates())
 
 
 def check_supported(source: TfliteSource, places: np.ndarray) -> None:
@@ -110,6 +118,16 @@ def numbers_of(source: TfliteSource, table: Table, field: int) -> list[int]:
         return []
     source.allowance.spend("lists of tensors", nbytes=NUMBER * len(numbers))
     return numbers.tolist()
+
+
+def check_shapes(inputs: Sequence[TensorFacts], shapes: Mapping[str, Any], axes: Sequence[str] = ()) -> None:
+    """Raise FormatError unless each shape belongs to an input and has its number of axes; `axes` are other names."""
+    counts = {x.name: len(x.shape) for x in inputs}
+    for name, shape in shapes.items():
+        if name not in counts:
+            raise FormatError(f"shapes: {name!r:.60} is not an input or open axis. Use {', '.join([*counts, *axes])}")
+        if not isinstance(shape, list | tuple) or len(shape) != counts[name]:
+            raise FormatError(f"shapes: {shape!r:.60} is not a shape of {counts[name]} axes, as {name!r:.60} has")
 
 
 def input_of(tensor: TensorFacts, floats: bool) -> Var:
@@ -146,12 +164,33 @@ def value_of(source: TfliteSource, values: Values, index: int) -> TfliteValue:
     value = values[index]
     if value is not None:
         return value
-    if tensor.array is None:
+    if tensor.is_variable:
+        values[index] = value = variable_of(source, tensor)
+        return value
+    if tensor.array is None and 0 not in tensor.shape:
         raise damaged_file(f"tensor {tensor.name!r:.60} is read before it is computed")
+    array = np.zeros(tensor.shape, tensor.dtype) if tensor.array is None else tensor.array
     if tensor.quantised is not None and tensor.quantised.is_signed:
-        source.allowance.spend("numbers of int8 as bytes", nbytes=tensor.array.nbytes)
-    values[index] = value = TfliteValue(array=tensor.array, quantised=tensor.quantised)
+        source.allowance.spend("numbers of int8 as bytes", nbytes=array.nbytes)
+    values[index] = value = TfliteValue(array=array, quantised=tensor.quantised)
     return value
+
+
+def variable_of(source: TfliteSource, tensor: TensorFacts) -> TfliteValue:
+    """Return the value of a variable tensor when a run starts: at first, zeros."""
+    if source.is_inner:
+        raise FormatError(f"tensor {tensor.name!r:.60} is a variable inside IF or WHILE. Read it outside")
+    number = source.variables.number(tensor.number, tensor.name)
+    return TfliteValue(source.variables.read(number, *stored_form(tensor)), quantised=tensor.quantised)
+
+
+def assign_variable(source: TfliteSource, values: Values, numbers: Sequence[int], i: int, value: Node) -> None:
+    """Give the variable tensor that is operand i of an operator a new value."""
+    tensor = source.tensor(numbers[i])
+    if not tensor.is_variable:
+        raise damaged_file(f"tensor {tensor.name!r:.60}, which the operator writes, is not a variable")
+    values[tensor.number] = TfliteValue(value, quantised=tensor.quantised)
+    source.variables.assign(source.variables.number(tensor.number, tensor.name), value)
 
 
 @keeps_origin
@@ -180,20 +219,25 @@ def build_node(
     numbers = numbers_of(source, table, OperatorFields.INPUTS)
     more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
     source.allowance.spend("its operands and results", nodes=NODES_OF_OPERAND * more)
-    operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
+    facts = tuple(source.tensor(i) if i >= 0 else None for i in numbers)
+    operands = tuple(None if x is None else value_of(source, values, x.number) for x in facts)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
     build = partial(build_subgraph, source)
-    context = TfliteContext(name, operands, options_of(table, name), tensors, source.allowance, build)
+    assign = partial(assign_variable, source, values, numbers)
+    options = options_of(table, name)
+    context = TfliteContext(
+        name, operands, options, tensors, source.allowance, build, assign, source.variables, source.is_inner, facts
+    )
     answer = OPERATORS[name](context)
     listed = [answer] if isinstance(answer, Node | TfliteValue) else answer
     if len(listed) != len(results):
         raise damaged_file(f"it has {len(results)} results, not {len(listed)}")
     values_listed = [x if isinstance(x, TfliteValue) else TfliteValue(x) for x in listed]
     for x, tensor in zip(values_listed, tensors):
-        want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
-        if x.node.dtype != want:
-            raise damaged_file(f"result {tensor.name!r:.60} is {x.node.dtype}, but the file declares {want}")
+        want = stored_form(tensor)[0].dtype
+        if x.dtype != want:
+            raise damaged_file(f"result {tensor.name!r:.60} is {x.dtype}, but the file declares {want}")
     return [fold_result(x, operands, tensor.quantised, evaluator) for x, tensor in zip(values_listed, tensors)]
 
 
@@ -224,6 +268,8 @@ def check_quantised(name: str, quantised: Sequence[QuantisedFormat]) -> None:
     """Raise FormatError if an operator does not support quantised values, or moves them and their scales differ."""
     if quantised and name not in ON_BYTES:
         raise FormatError(f"{name} does not support quantised values. Dequantise its operands")
+    if name not in ON_WORDS and any(x.is_wide for x in quantised):
+        raise FormatError(f"{name} does not support quantised values of 16 bits. Quantise to 8 bits")
     if quantised and not ON_BYTES[name] and not all(x.equals(quantised[0]) for x in quantised):
         raise FormatError("its operands and results have different scales or zero points. Requantise them to one scale")
 
@@ -240,8 +286,10 @@ def fold_result(
     return TfliteValue(node, None, x.first, quantised)
 
 
-def options_of(table: Table, name: str) -> Table | None:
+def options_of(table: Table, name: str) -> Table | PackedNumbers | None:
     """Return the options of an operator. FormatError if they belong to another operator."""
+    if name.startswith("CUSTOM"):
+        return PackedNumbers(table.vector(OperatorFields.CUSTOM, "uint8"))
     number = int(table.number(OperatorFields.OPTIONS_TYPE, "B"))
     if name not in OPTIONS or number == 0:
         return None

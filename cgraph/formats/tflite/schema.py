@@ -27,9 +27,10 @@ NAMES = """
     UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
 """.split()
 DTYPE = {
-    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 9: "int8", 10: "float64",
-    12: "uint64", 15: "uint32", 16: "uint16",
+    0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
+    10: "float64", 12: "uint64", 15: "uint32", 16: "uint16",
 }  # fmt: skip
+RESOURCE = 13  # the dtype of a handle of a variable, which is read as its number
 DTYPE_NAMES = """
     FLOAT32 FLOAT16 INT32 UINT8 INT64 STRING BOOL INT16 COMPLEX64 INT8 FLOAT64 COMPLEX128 UINT64 RESOURCE VARIANT UINT32
     UINT16 INT4 BFLOAT16 INT2 UINT4
@@ -57,19 +58,32 @@ class SubgraphFields:
 class OperatorFields:
     """Fields of an operator."""
 
-    CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS = 0, 1, 2, 3, 4
+    CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS, CUSTOM = 0, 1, 2, 3, 4, 5
 
 
 class TensorFields:
     """Fields of a tensor."""
 
-    SHAPE, DTYPE, BUFFER, NAME, QUANTIZATION, IS_VARIABLE, SPARSITY, EXTERNAL = 0, 1, 2, 3, 4, 5, 6, 10
+    SHAPE, DTYPE, BUFFER, NAME, QUANTIZATION, IS_VARIABLE, SPARSITY = 0, 1, 2, 3, 4, 5, 6
+    SIGNATURE, EXTERNAL = 7, 10
 
 
 class QuantizationFields:
     """Fields of the quantisation of a tensor."""
 
     SCALE, ZERO, DETAILS_TYPE, AXIS = 2, 3, 4, 6
+
+
+class SparsityFields:
+    """Fields of the sparsity of a tensor."""
+
+    ORDER, BLOCKS, LEVELS = 0, 1, 2
+
+
+class LevelFields:
+    """Fields of a level of a sparse tensor. A list of indices is a union: the number of its kind, and its table."""
+
+    FORMAT, SIZE, SEGMENTS_TYPE, SEGMENTS, INDICES_TYPE, INDICES = 0, 1, 2, 3, 4, 5
 
 
 class BufferFields:
@@ -79,7 +93,9 @@ class BufferFields:
 
 
 class Option(Record):
-    """A field of options: its index, its type (a format of `struct`, ``V`` for a vector of int32) and default."""
+    """A field of options: its index, its type (a format of `struct`, ``V`` for a vector of int32, ``T`` for a text) and
+    default.
+    """
 
     field: int
     kind: str
@@ -105,15 +121,20 @@ def options(number: int, text: str) -> OptionFields:
 
 _POOL = options(5, "padding:b stride_w:i stride_h:i window_w:i window_h:i activation:b")
 _REDUCE = options(27, "keepdims:?")
+_CUSTOM_POOL = options(0, "padding:i stride_w:i stride_h:i window_w:i window_h:i activation:i")
 OPTIONS = {
-    "ADD": options(11, "activation:b"),
+    "ADD": options(11, "activation:b pot:?=1"),
     "ARG_MAX": options(40, "dtype:b"),
     "ARG_MIN": options(57, "dtype:b"),
     "AVERAGE_POOL_2D": _POOL,
     "BATCH_MATMUL": options(101, "adjoint_x:? adjoint_y:?"),
+    "CALL_ONCE": options(103, "graph:i"),
     "CONCATENATION": options(10, "axis:i activation:b"),
     "CONV_2D": options(1, "padding:b stride_w:i stride_h:i activation:b dilation_w:i=1 dilation_h:i=1"),
     "CUMSUM": options(102, "exclusive:? reverse:?"),
+    "CUSTOM 'Convolution2DTransposeBias'": options(0, "padding:i stride_w:i stride_h:i"),
+    "CUSTOM 'MaxPoolingWithArgmax2D'": _CUSTOM_POOL,
+    "CUSTOM 'MaxUnpooling2D'": _CUSTOM_POOL,
     "DEPTHWISE_CONV_2D": options(
         2, "padding:b stride_w:i stride_h:i multiplier:i activation:b dilation_w:i=1 dilation_h:i=1"
     ),
@@ -125,6 +146,7 @@ OPTIONS = {
     "IF": options(92, "then:i orelse:i"),
     "L2_NORMALIZATION": options(12, "activation:b"),
     "LEAKY_RELU": options(75, "alpha:f"),
+    "LSTM": options(14, "activation:b clip:f _ kernel:b"),
     "MAX_POOL_2D": _POOL,
     "MEAN": _REDUCE,
     "MIRROR_PAD": options(77, "mode:b"),
@@ -146,9 +168,12 @@ OPTIONS = {
     "SPLIT_V": options(79, "count:i"),
     "SQUEEZE": options(30, "axes:V"),
     "STRIDED_SLICE": options(32, "begin:i end:i ellipsis:i new_axis:i shrink:i offset:?"),
-    "SUB": options(28, "activation:b"),
+    "SUB": options(28, "activation:b pot:?=1"),
     "SUM": _REDUCE,
+    "SVDF": options(6, "rank:i activation:b"),
     "TRANSPOSE_CONV": options(49, "padding:b stride_w:i stride_h:i activation:b"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": options(71, "activation:b clip:f _ time_major:?"),
     "UNPACK": options(64, "count:i axis:i"),
+    "VAR_HANDLE": options(111, "container:T name:T"),
     "WHILE": options(93, "condition:i body:i"),
 }

@@ -12,6 +12,7 @@ from cgraph.formats.tflite.schema import (
     DTYPE_NAMES,
     IDENTIFIER,
     NAMES,
+    RESOURCE,
     BufferFields,
     ModelFields,
     OperatorCodeFields,
@@ -19,12 +20,15 @@ from cgraph.formats.tflite.schema import (
     SubgraphFields,
     TensorFields,
 )
-from cgraph.formats.tflite.value import QuantisedFormat
+from cgraph.formats.tflite.sparse import densify
+from cgraph.formats.tflite.value import BYTE, QuantisedFormat
+from cgraph.formats.tflite.variables import Variables
 from cgraph.formats.tflite.wire import WORD, Table, numbers, unpack
-from cgraph.ir.spec import LARGEST
+from cgraph.ir.spec import LARGEST, Spec
 from cgraph.record import Record
 
 MOST_AXES = 8
+QUANTISED = ("int8", "uint8", "int16")  # dtypes whose scales determine what operators compute
 TENSOR = 1000  # bytes of memory of a tensor's record, besides its name
 POINTER, PLACE = 8, 8  # bytes of memory of an element of a list, and of the position of a table
 CHECKS = 8  # passes over the scales and zero points of a tensor
@@ -36,7 +40,10 @@ class TensorFacts(Record, eq=False):
     Fields
         number: index among the file's tensors
         array: its value, if it is constant
-        quantised: its quantisation, if it has 8 bits
+        quantised: its quantisation, if it has 8 or 16 bits
+        is_variable: True if it persists between runs
+        open_axes: axes whose size may vary; `shape` has a placeholder
+        details: its scales and zero points in the file
     """
 
     number: int
@@ -45,6 +52,14 @@ class TensorFacts(Record, eq=False):
     dtype: np.dtype
     array: np.ndarray | None
     quantised: QuantisedFormat | None
+    is_variable: bool = False
+    open_axes: tuple[int, ...] = ()
+    details: Table | None = None
+
+    @property
+    def integers(self) -> QuantisedFormat | None:
+        """Return the quantisation, also that of int32, which QUANTIZE alone converts."""
+        return self.quantised or quantised(self.details, self.name, self.shape, self.dtype)
 
 
 class TfliteSource:
@@ -65,6 +80,7 @@ class TfliteSource:
             )
         self.data, self.name = data, name
         self.allowance: Allowance = Allowance(len(data)) if outer is None else outer.allowance
+        self.variables: Variables = Variables(self.allowance) if outer is None else outer.variables
         self.path: tuple[int, ...] = (*(() if outer is None else outer.path), number)
         self.model = Table(data, unpack(data, 0, "I"))
         graphs = self.model.places(ModelFields.SUBGRAPHS)
@@ -75,6 +91,11 @@ class TfliteSource:
         if not 0 <= number < len(graphs):
             raise damaged_file(f"graph {number} is outside the {len(graphs)} graphs of the file")
         self.graph = Table(data, int(graphs[number]))
+
+    @property
+    def is_inner(self) -> bool:
+        """Return True for a graph that an operator of another one contains."""
+        return len(self.path) > 1
 
     def subgraph(self, number: int) -> "TfliteSource":
         """Return another graph of the file. FormatError if it contains itself."""
@@ -132,26 +153,27 @@ class TfliteSource:
         shape = () if sizes is None else tuple(sizes[: MOST_AXES + 1].tolist())
         if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
             raise damaged_file(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
-        if table.place(TensorFields.SPARSITY) is not None or table.number(TensorFields.EXTERNAL, "I"):
+        if table.number(TensorFields.EXTERNAL, "I"):
             raise FormatError(
-                f"tensor {name!r:.60} is sparse or in another file, which is not supported. Convert it to a dense one "
-                "in this file"
-            )
-        if table.number(TensorFields.IS_VARIABLE, "?"):
-            raise FormatError(
-                f"tensor {name!r:.60} is a variable that persists between runs, which is not supported. Make it an "
-                "input and an output"
+                f"tensor {name!r:.60} is in another file, which is not supported. Convert it to one in this file"
             )
         dtype = dtype_of_number(int(table.number(TensorFields.DTYPE, "b")), name)
-        array = self.array(int(table.number(TensorFields.BUFFER, "I")), name, shape, dtype)
+        sparsity = table.table(TensorFields.SPARSITY)
+        array = self.array(int(table.number(TensorFields.BUFFER, "I")), name, shape, dtype, sparsity)
         details = table.table(TensorFields.QUANTIZATION)
         if details is not None:
             count = details.count(QuantizationFields.SCALE) + details.count(QuantizationFields.ZERO)
             self.allowance.spend("scales of tensors", work=CHECKS * count)
-        return TensorFacts(index, name, shape, dtype, array, quantised(details, name, shape, dtype))
+        is_variable = bool(table.number(TensorFields.IS_VARIABLE, "?"))
+        sizes = table.vector(TensorFields.SIGNATURE, "int32")
+        axes = () if sizes is None or sizes.size != len(shape) else tuple(np.flatnonzero(sizes < 0).tolist())
+        form = quantised(details, name, shape, dtype) if dtype.name in QUANTISED else None
+        return TensorFacts(index, name, shape, dtype, array, form, is_variable, axes, details)
 
-    def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-        """Return the contents of a buffer; None for buffer 0 and an empty one."""
+    def array(
+        self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype, sparsity: Table | None = None
+    ) -> np.ndarray | None:
+        """Return the contents of a buffer, dense; None for buffer 0 and an empty one."""
         if buffer == 0:
             return None
         if buffer >= len(self.buffer_places):
@@ -163,6 +185,12 @@ class TfliteSource:
             raw = numbers(self.data, offset, size, "uint8")
         if raw is None or not raw.size:
             return None
+        if sparsity is not None and raw.size % dtype.itemsize == 0:
+            values = raw.view(dtype.newbyteorder("<")).astype(dtype, copy=False)
+            try:
+                return densify(sparsity, values, shape, self.allowance)
+            except FormatError as error:
+                raise FormatError(f"tensor {name!r:.60}: {error}") from error
         if raw.size != prod(shape) * dtype.itemsize:
             need = prod(shape) * dtype.itemsize
             raise damaged_file(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {raw.size} are stored")
@@ -170,13 +198,13 @@ class TfliteSource:
 
 
 def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> QuantisedFormat | None:
-    """Return the quantisation of 8-bit numbers. FormatError if a scale or zero point is invalid."""
+    """Return the quantisation of integers. FormatError if a scale or zero point is invalid."""
     scales = None if table is None else table.vector(QuantizationFields.SCALE, "float32")
-    if table is None or scales is None or not scales.size or dtype.name not in ("int8", "uint8", "int16"):
+    if table is None or scales is None or not scales.size or dtype.name not in (*QUANTISED, "int32"):
         return None
-    if dtype == np.int16 or table.number(QuantizationFields.DETAILS_TYPE, "B"):
+    if table.number(QuantizationFields.DETAILS_TYPE, "B"):
         raise FormatError(
-            f"tensor {name!r:.60} is quantised in a way that is not supported. Use 8 bits with scales and zero points"
+            f"tensor {name!r:.60} is quantised in a way that is not supported. Use scales and zero points"
         )
     zeros, axis = table.vector(QuantizationFields.ZERO, "int64"), int(table.number(QuantizationFields.AXIS, "i"))
     zeros = np.zeros(1, "int64") if zeros is None else zeros
@@ -191,12 +219,20 @@ def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.
     limits = np.iinfo(dtype)
     if (zeros < limits.min).any() or (zeros > limits.max).any():
         raise damaged_file(f"tensor {name!r:.60} has a zero point outside {dtype}")
-    return QuantisedFormat(scales, zeros, axis, dtype == np.int8)
+    return QuantisedFormat(scales, zeros, axis, dtype == np.int8, BYTE if dtype.itemsize == 1 else dtype)
 
 
 def dtype_of_number(number: int, name: str) -> np.dtype:
     """Return the NumPy dtype of TFLite's number. FormatError if it is not supported."""
+    if number == RESOURCE:
+        return np.dtype("int32")
     if number not in DTYPE:
         named = DTYPE_NAMES[number] if 0 <= number < len(DTYPE_NAMES) else str(number)
         raise FormatError(f"tensor {name!r:.60} has the dtype {named}, which is not supported")
     return np.dtype(DTYPE[number])
+
+
+def stored_form(x: TensorFacts) -> tuple[Spec, int]:
+    """Return the spec of a tensor's numbers as they are stored here, and the number that represents 0."""
+    form = x.quantised
+    return (Spec(x.shape, x.dtype), 0) if form is None else (Spec(x.shape, form.dtype), form.zero)

@@ -15,24 +15,37 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.shape import Transpose, transpose
 from cgraph.record import Record
 
+BYTE = np.dtype("uint8")
 SIGN = 128  # offset of an int8 number as a byte
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # axes of [n, h, w, c] as [n, c, h, w], and back
 PLACE = (0, 2, 3, 1)  # where the axes of [n, h, w, c] are in [n, c, h, w]
 
 
 class QuantisedFormat(Record, eq=False):
-    """The quantisation of 8-bit numbers, which represent ``(number - zero) * scale``.
+    """The quantisation of integers, which represent ``(number - zero) * scale``: of bytes, or of 16 or 32 bits.
 
     Fields
         scales, zeros: one, or one per element of an axis; zeros as in the file
         axis: that axis
         is_signed: True for int8, stored here as bytes with an offset of 128
+        dtype: of the numbers as they are stored here: uint8, int16 or int32
     """
 
     scales: np.ndarray
     zeros: np.ndarray
     axis: int
     is_signed: bool
+    dtype: np.dtype = BYTE
+
+    @property
+    def is_wide(self) -> bool:
+        """Return True if the numbers have more than 8 bits."""
+        return self.dtype != BYTE
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """Return the smallest and the largest number."""
+        return int(np.iinfo(self.dtype).min), int(np.iinfo(self.dtype).max)
 
     @property
     def scale(self) -> np.float32:
@@ -54,8 +67,8 @@ class QuantisedFormat(Record, eq=False):
         return SIGN if self.is_signed else 0
 
     def equals(self, other: "QuantisedFormat") -> bool:
-        """Return True if the same byte represents the same float."""
-        return self.scale == other.scale and self.zero == other.zero
+        """Return True if the same number represents the same float."""
+        return self.scale == other.scale and self.zero == other.zero and self.dtype == other.dtype
 
 
 def have_one_format(x: QuantisedFormat | None, y: QuantisedFormat | None) -> bool:
@@ -77,6 +90,13 @@ class TfliteValue(Record, eq=False):
     array: np.ndarray | None = None
     first: bool = False
     quantised: QuantisedFormat | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Return the dtype of the node; bytes if the file has int8."""
+        if self.array is None:
+            return self.node.dtype
+        return self.array.dtype if self.quantised is None else self.quantised.dtype
 
     @cached_property
     def stored(self) -> np.ndarray:

@@ -82,6 +82,21 @@ class Table:
         return "" if raw is None else bytes(raw[:LONGEST]).decode("utf-8", "replace")
 
 
+class PackedNumbers:
+    """The options of a custom operator that are a struct of int32.
+
+    Parameters
+        raw: its bytes; None if the operator has none
+    """
+
+    def __init__(self, raw: np.ndarray | None) -> None:
+        self.data = memoryview(b"" if raw is None else raw.tobytes())
+
+    def number(self, field: int, kind: str, default: float = 0) -> int | float:
+        """Return a number, by its index and its format of the module `struct`."""
+        return unpack(self.data, WORD * field, kind)
+
+
 def unpack(data: memoryview, at: int, kind: str) -> int:
     """Read one number. FormatError if it lies outside the file."""
     if not 0 <= at <= len(data) - struct.calcsize("<" + kind):

@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node
 Formats = Sequence[QuantisedFormat | None]
 
 
-@operator("IF", on_bytes=True)
+@operator("IF", on_bytes=True, on_words=True)
 def if_else(c: TfliteContext) -> list[TfliteValue]:
     """Import IF; operands: one bool, then the inputs of both branches."""
     formats, results = formats_of(c.operands[1:]), [x.quantised for x in c.results]
@@ -24,7 +24,7 @@ def if_else(c: TfliteContext) -> list[TfliteValue]:
     return entered(cg.cond(c[0].plain, lambda: branch("then"), lambda: branch("orelse")), results)
 
 
-@operator("WHILE", on_bytes=True)
+@operator("WHILE", on_bytes=True, on_words=True)
 def while_loop(c: TfliteContext) -> list[TfliteValue]:
     """Import WHILE; operands: the state, which the condition and the body take."""
     formats = formats_of(c.operands)

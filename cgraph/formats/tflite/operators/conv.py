@@ -9,7 +9,7 @@ from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.context import images as to_images
 from cgraph.formats.tflite.dynamic import asymmetric, pad_image, symmetric
-from cgraph.formats.tflite.fixed import as_bytes, bounds_of, parts_of, subtract_zero
+from cgraph.formats.tflite.fixed import as_bytes, as_words, bounds_of, parts_of, subtract_zero
 from cgraph.formats.tflite.value import SIGN, TfliteValue
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.conv8.calls import Result
@@ -25,7 +25,11 @@ Pads = tuple[int, int, int, int]
 
 def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
     """Return the padding before and after the two axes; an odd pixel goes after. `window` includes dilation gaps."""
-    kind = c.option("padding")
+    return pads_of(c.option("padding"), sizes, window, stride)
+
+
+def pads_of(kind: int, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
+    """Return the padding of a kind; see `padding`."""
     if kind not in (SAME, VALID):
         raise FormatError(f"the padding {kind} is not supported. Use SAME or VALID")
     if kind == VALID:
@@ -53,13 +57,13 @@ def add_bias(c: TfliteContext, i: int, x: Node) -> Node:
     return x if bias is None else x + bias.node.reshape((-1, 1, 1))
 
 
-@operator("CONV_2D", on_bytes=True)
+@operator("CONV_2D", on_bytes=True, on_words=True)
 def conv(c: TfliteContext) -> TfliteValue:
     x, f = image(c, 0), c.filters(1, (0, 3, 1, 2))  # [k, r, s, c] -> [k, c, r, s]
     return convolve(c, x, f, groups_of(x, f))
 
 
-@operator("DEPTHWISE_CONV_2D", on_bytes=True)
+@operator("DEPTHWISE_CONV_2D", on_bytes=True, on_words=True)
 def depthwise(c: TfliteContext) -> TfliteValue:
     x, f = image(c, 0), c.filters(1, (3, 0, 1, 2))  # [1, r, s, k] -> [k, 1, r, s]
     return convolve(c, x, f, x.shape[1])
@@ -110,6 +114,8 @@ def dynamic_filters(c: TfliteContext, x: Node, f: Node) -> np.ndarray:
 def convolve_bytes(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
     """Convolve bytes: exact sums, scaled per filter and rounded twice."""
     weights, zero = constant_filters(c, f)
+    if c.result.is_wide:
+        return convolve_words(c, x, weights - np.float64(zero), op)
     scale = np.float64(c[0].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
     bias, factors = bias_of(c, 2, len(weights)), parts_of(np.broadcast_to(scale, len(weights)))
     if not zero:
@@ -123,6 +129,23 @@ def convolve_bytes(c: TfliteContext, x: Node, f: Node, op: Conv2d) -> Node:
     return as_bytes(cg.fixed_product(total, *factors.reshape((2, -1, 1, 1))), c.result, bounds_of(c))
 
 
+def convolve_words(c: TfliteContext, x: Node, weights: np.ndarray, op: Conv2d) -> Node:
+    """Convolve int16; float64 represents the sums exactly."""
+    c.spend(nbytes=weights.nbytes)
+    options = {"stride": op.stride, "pad": op.pad, "dilation": op.dilation, "groups": op.groups}
+    return words_of(c, cg.conv2d(cg.astype(x, "float64"), weights, **options), 0, 2)
+
+
+def words_of(c: TfliteContext, total: Node, i: int, bias: int) -> Node:
+    """Return sums of int16 times int8 filters, scaled per filter; operands i and `bias` are the images and the bias."""
+    if not c[i].bytes.is_wide or c[i].bytes.zero:
+        raise FormatError("int16 results of int8, or of a zero point, are not supported. Use int16 without zero points")
+    scale = np.float64(c[i].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
+    count = total.shape[1]
+    wide = cg.astype(total, "int64") + bias_of(c, bias, count).astype("int64").reshape((-1, 1, 1))
+    return as_words(wide, np.broadcast_to(scale, count).reshape((-1, 1, 1)), c.result, bounds_of(c))
+
+
 def sums_of(op: Conv2d, zero: int, x: Node, weights: np.ndarray) -> Node:
     """Return the int32 sums of (bytes - zero point) * filters."""
     unused = np.zeros(len(weights), "int32"), np.ones(len(weights), "float32")  # a bias and scales
@@ -132,9 +155,10 @@ def sums_of(op: Conv2d, zero: int, x: Node, weights: np.ndarray) -> Node:
 def constant_filters(c: TfliteContext, f: Node) -> tuple[np.ndarray, int]:
     """Return int8 filters and their zero point; uint8 filters and zero points are shifted by -128."""
     quantised = c[1].bytes
-    if not isinstance(f.op, ConstOp) or f.size == 0 or (quantised.is_signed and quantised.zeros.any()):
+    is_moved = quantised.is_signed and quantised.zeros.any()
+    if not isinstance(f.op, ConstOp) or f.size == 0 or is_moved or quantised.is_wide:
         raise FormatError(
-            "quantised filters that are computed, empty, or of int8 with a zero point are not supported. Use "
+            "quantised filters that are computed, empty, of int16, or of int8 with a zero point are not supported. Use "
             "constant symmetric int8 filters"
         )
     if quantised.is_signed:
@@ -146,12 +170,12 @@ def constant_filters(c: TfliteContext, f: Node) -> tuple[np.ndarray, int]:
 def bias_of(c: TfliteContext, i: int, count: int) -> np.ndarray:
     """Return operand i, one int32 per filter; zeros if absent."""
     bias = np.zeros(count, "int32") if c.get(i) is None else c.constant(i).reshape(-1)
-    if bias.dtype != np.int32 or bias.size != count:
+    if bias.dtype != np.int32 and not (bias.dtype == np.int64 and c.result.is_wide) or bias.size != count:
         raise FormatError(f"a bias of {bias.size} numbers of {bias.dtype} for {count} filters: give one int32 for each")
     return bias
 
 
-@operator("TRANSPOSE_CONV", on_bytes=True)
+@operator("TRANSPOSE_CONV", on_bytes=True, on_words=True)
 def conv_transpose(c: TfliteContext) -> TfliteValue:
     """Import TRANSPOSE_CONV; operands: the result's shape, filters ``[k, r, s, c]``, images, an optional bias."""
     shape, x, f = c.ints(0), image(c, 2), c.filters(1, (3, 0, 1, 2))  # [k, r, s, c] -> [c, k, r, s]
@@ -173,7 +197,10 @@ def conv_transpose_bytes(c: TfliteContext, f: Node, options: dict) -> Node:
     weights, zero = constant_filters(c, f)
     c.spend(nbytes=8 * weights.size)
     x = cg.astype(subtract_zero(c[2], c[2].images), "float64")
-    total = cg.astype(cg.conv_transpose2d(x, weights.astype("float64") - zero, **options), "int32")
+    sums = cg.conv_transpose2d(x, weights.astype("float64") - zero, **options)
+    if c.result.is_wide:
+        return words_of(c, sums, 2, 3)
+    total = cg.astype(sums, "int32")
     bias = bias_of(c, 3, f.shape[1]).reshape((-1, 1, 1))
     scale = np.float64(c[2].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
     factor, shift = parts_of(np.broadcast_to(scale, f.shape[1])).reshape((2, -1, 1, 1))

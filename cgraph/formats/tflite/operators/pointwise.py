@@ -35,7 +35,7 @@ BINARY: dict[str, Callable[..., Node]] = {
     "SUB": lambda x, y: x - y,
 }
 GELU_SLOPE = sqrt(2 / pi)
-FINE = 1 << 20  # fractions of a scale unit in which sums are computed
+FINE, FINE_WORDS = 1 << 20, 1 << 15  # fractions of a scale unit in which sums of bytes and of int16 are computed
 WITH_ACTIVATION = ("ADD", "DIV", "MUL", "SUB")
 UNARY: dict[str, Callable[[Node], Node]] = {
     "ABS": lambda x: cg.abs(x),
@@ -76,6 +76,7 @@ BINARY_OF_BYTES: dict[str, Callable[[TfliteContext, Node, Node], Node]] = {
     "PRELU": lambda c, x, y: prelu_bytes(c, x, y),
     "SUB": lambda c, x, y: add_bytes(c, x, y, -1),
 }
+WORDS = ("ADD", "SUB")  # operators that are also computed on int16
 ORDERED = ("MAXIMUM", "MINIMUM")  # apply to bytes directly, since quantisation is monotonic
 BOUNDED = {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -87,7 +88,8 @@ CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @operator(*(BINARY.keys() - BINARY_OF_BYTES.keys() - {*ORDERED}))
 @operator(*ORDERED, on_bytes=False)
-@operator(*BINARY_OF_BYTES, on_bytes=True)
+@operator(*(BINARY_OF_BYTES.keys() - {*WORDS}), on_bytes=True)
+@operator(*WORDS, on_bytes=True, on_words=True)
 def binary(c: TfliteContext) -> TfliteValue:
     (x, y), first = c.alike(c[0], c[1])
     if c.is_quantised and c.kind in BINARY_OF_BYTES:
@@ -99,13 +101,19 @@ def binary(c: TfliteContext) -> TfliteValue:
 
 
 def add_bytes(c: TfliteContext, x: Node, y: Node, sign: int) -> Node:
-    """Add bytes: scale both to one scale with 20 fractional bits, then scale the sum to that of the result."""
+    """Add bytes: scale both to one scale with 20 fractional bits, then scale the sum to that of the result.
+
+    For int16, the fractional bits are 15.
+    """
     sx, sy = c[0].bytes.scale, c[1].bytes.scale
+    if c.result.is_wide and c.option("pot") and all(np.frexp(s)[0] == 0.5 for s in (sx, sy, c.result.scale)):
+        raise FormatError("sums of int16 whose scales are powers of 2 are not supported. Use other scales, or 8 bits")
+    fine = FINE_WORDS if c.result.is_wide else FINE
     wide = np.float64(np.float32(2) * max(sx, sy))
     factor, shift = parts_of(np.float64(sy) / wide)
-    right = cg.fixed_product(y * np.int32(FINE), np.int32(sign * factor), shift)
-    total = scale_factor(x * np.int32(FINE), np.float64(sx) / wide) + right
-    return as_bytes(scale_factor(total, wide / np.float64(np.float32(FINE) * c.result.scale)), c.result, bounds_of(c))
+    right = cg.fixed_product(y * np.int32(fine), np.int32(sign * factor), shift)
+    total = scale_factor(x * np.int32(fine), np.float64(sx) / wide) + right
+    return as_bytes(scale_factor(total, wide / np.float64(np.float32(fine) * c.result.scale)), c.result, bounds_of(c))
 
 
 def multiply_bytes(c: TfliteContext, x: Node, y: Node) -> Node:
@@ -184,7 +192,7 @@ def gelu_by_erf(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1.0 + np.vectorize(erf)(x / sqrt(2)))
 
 
-@operator("LEAKY_RELU", on_bytes=True)
+@operator("LEAKY_RELU", on_bytes=True, on_words=True)
 def leaky_relu(c: TfliteContext) -> TfliteValue:
     if c.is_quantised:
         x, ratio = subtract_zero(c[0]), c[0].bytes.scale / c.result.scale
@@ -204,7 +212,10 @@ def add_n(c: TfliteContext) -> TfliteValue:
 
 @operator("CAST")
 def cast(c: TfliteContext) -> TfliteValue:
-    return TfliteValue(cg.astype(c[0].node, c.dtypes[0]), first=c[0].first)
+    """Import CAST; complex numbers become real by their real part."""
+    x, dtype = c[0].node, c.dtypes[0]
+    is_cut = x.dtype.kind == "c" and dtype.kind != "c"
+    return TfliteValue(cg.astype(cg.real(x) if is_cut else x, dtype), first=c[0].first)
 
 
 @operator("SELECT", "SELECT_V2")

@@ -8,7 +8,7 @@ from cgraph.formats.tflite.fixed import as_bytes, bytes_of, floats_for, scale_fa
 from cgraph.formats.tflite.value import TfliteValue
 
 
-@operator("DEQUANTIZE", on_bytes=True)
+@operator("DEQUANTIZE", on_bytes=True, on_words=True)
 def dequantize(c: TfliteContext) -> TfliteValue:
     """Import DEQUANTIZE; constants (also float16) stay constants."""
     x = c[0]
@@ -30,13 +30,14 @@ def floats_of(x: TfliteValue) -> np.ndarray:
     return (x.array.astype("int32") - zeros.astype("int32")).astype("float32") * scales
 
 
-@operator("QUANTIZE", on_bytes=True)
+@operator("QUANTIZE", on_bytes=True, on_words=True)
 def quantize(c: TfliteContext) -> TfliteValue:
-    """Import QUANTIZE of floats, or of bytes with another scale; halves of floats round away from zero."""
-    x = c[0]
-    if x.quantised is not None:
-        ratio = np.float64(x.bytes.scale) / np.float64(c.result.scale)
-        return TfliteValue(as_bytes(scale_factor(subtract_zero(x), ratio), c.result), first=x.first)
+    """Import QUANTIZE of floats, or of integers with another scale; halves of floats round away from zero."""
+    x, tensor, to = c[0], c.tensors[0], c.results[0].integers
+    x = TfliteValue(x.node, first=x.first, quantised=None if tensor is None else tensor.integers)
+    if x.quantised is not None and to is not None:
+        ratio = np.float64(x.bytes.scale) / np.float64(to.scale)
+        return TfliteValue(as_bytes(scale_factor(subtract_zero(x), ratio), to), first=x.first)
     if x.node.dtype != np.float32:
         raise FormatError(f"{x.node.dtype} is not float32")
     return TfliteValue(bytes_of(x.node / c.result.scale, c.result), first=x.first)

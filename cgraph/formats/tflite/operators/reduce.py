@@ -8,6 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
 from cgraph.formats.tflite.fixed import MOST, as_bytes, bytes_of, parts_of
+from cgraph.formats.tflite.fixed_functions import LONG, SLOPE, START, STEPS, divide
 from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.physical.integer import PIXELS, PixelSum
@@ -16,6 +17,8 @@ REDUCE = {
     "MEAN": "mean", "SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
     "REDUCE_ALL": "all",
 }  # fmt: skip
+SOFTMAX_NODES = 100
+POWER_BITS, SUM_BITS = 5, 12  # integer bits of the argument of a power, and of a sum of powers
 SMALL = 1e-6  # the smallest norm that L2_NORMALIZATION divides by
 
 
@@ -73,9 +76,11 @@ def log_softmax(c: TfliteContext) -> TfliteValue:
     return TfliteValue(cg.log_softmax(c[0].node, axis=c.axis(-1, c[0])), first=c[0].first)
 
 
-@operator("SOFTMAX", on_bytes=True)
+@operator("SOFTMAX", on_bytes=True, on_words=True)
 def softmax(c: TfliteContext) -> TfliteValue:
     axis, beta = c.axis(-1, c[0]), c.option("beta")
+    if c.is_quantised and c.result.is_wide:
+        return softmax_to_words(c, axis, beta)
     if c.is_quantised:
         return softmax_of_bytes(c, axis, beta)
     return TfliteValue(cg.softmax(c[0].node if beta == 1 else c[0].node * beta, axis=axis), first=c[0].first)
@@ -90,6 +95,38 @@ def softmax_of_bytes(c: TfliteContext, axis: int, beta: float) -> TfliteValue:
     total = cg.cumsum(powers, axis=axis)[last]
     share = powers * (np.float32(1) / (total * c.result.scale))
     return TfliteValue(bytes_of(share, c.result), first=c[0].first)
+
+
+def softmax_to_words(c: TfliteContext, axis: int, beta: float) -> TfliteValue:
+    """Return the softmax of bytes as int16: fixed-point powers, times the reciprocal of their sum."""
+    if c[0].bytes.is_wide or c.result.zero != c.result.limits[0]:
+        raise FormatError("softmax of int16, or to it around another number than -32768, is not supported. Use 8 bits")
+    factor, shift = parts_of(min(beta * np.float64(c[0].bytes.scale) * 2**26, 2.0**31 - 1)).tolist()
+    if shift < 0:
+        raise FormatError(f"a scale of {c[0].bytes.scale} with beta {beta} is too small for softmax to int16")
+    c.allowance.spend("softmax to int16", nodes=SOFTMAX_NODES)
+    distance, reach = np.arange(256), (31 << 26) >> shift
+    arguments = LONG.product(-np.minimum(distance, reach) << shift, factor)
+    powers = np.where(distance <= reach, LONG.exp_of_negative(arguments, POWER_BITS), 0)
+    x = cg.astype(c[0].node, "int32")
+    x = cg.max(x, axis=axis, keepdims=True) - x
+    total = cg.sum(cg.take(divide(powers, SUM_BITS).astype("int64"), x), axis=axis, keepdims=True)
+    length = cg.sum(cg.astype(cg.greater_equal(cg.expand_dims(total, -1), 2 ** np.arange(32)), "int64"), axis=-1)
+    inverse = reciprocal_of(cg.left_shift(total, 32 - length) - np.int64(1 << 31))
+    share = cg.astype(cg.fixed_product(cg.take(powers.astype("int32"), x), inverse, 0), "int64")
+    places = length + np.int64(SUM_BITS - 17)
+    share = cg.right_shift(share + cg.left_shift(np.int64(1), places - 1), places)
+    return TfliteValue(as_bytes(cg.astype(cg.minimum(share, np.int64(2**16)), "int32"), c.result), first=c[0].first)
+
+
+def reciprocal_of(x: Node) -> Node:
+    """Return 1 / (1 + x) of int64 that hold 31 bits without integer bits; see `FixedPoint.reciprocal`."""
+    half = cg.astype(cg.right_shift(x + np.int64(1 << 31), np.int64(1)), "int32")
+    y = cg.fixed_product(half, SLOPE, 0) + np.int32(START)
+    for _ in range(STEPS):
+        rest = np.int32(1 << 29) - cg.fixed_product(half, y, 0)
+        y = y + cg.fixed_product(y, rest, 0) * np.int32(4)
+    return cg.astype(cg.minimum(cg.astype(y, "int64") * np.int64(2), np.int64(2**31 - 1)), "int32")
 
 
 @operator("L2_NORMALIZATION")

@@ -59,7 +59,8 @@ def concat(c: TfliteContext) -> TfliteValue:
     nodes, first = c.alike()
     wide = TfliteValue(nodes[0], first=first)
     joined = cg.concat(nodes, axis=c.axis(c.option("axis"), wide))
-    return TfliteValue(cg.clip(joined, *bounds_of(c)) if c.is_quantised else c.activated(joined), first=first)
+    is_cut = c.is_quantised and c.option("activation")
+    return TfliteValue(cg.clip(joined, *bounds_of(c)) if is_cut else c.activated(joined), first=first)
 
 
 @operator("SPLIT", on_bytes=False)

@@ -1,0 +1,136 @@
+"""Recurrent operators of TFLite files that are refused; what the others compute is in tflite_cases.py,
+tflite_byte_cases.py and test_variables.py.
+"""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.tflite import load
+from tests.support.tflite_byte_cases import Quantised
+from tests.support.tflite_byte_cases import lstm as lstm_of_bytes
+from tests.support.tflite_cases import lstm, small_weights
+from tests.support.tflite_models import Network
+
+RNG = np.random.default_rng(0)
+SEQUENCE, TANH = "UNIDIRECTIONAL_SEQUENCE_LSTM", {"activation": 4}
+
+
+def changed(numbers, tensor, kind=SEQUENCE, shape=(2, 5, 3), options=TANH):
+    """An LSTM some of whose operands a function has replaced."""
+
+    def build(net):
+        y = lstm(net, RNG, kind, shape, 4, options)
+        for i in numbers:
+            net.operators[-1][1][i] = tensor(net)
+        return y
+
+    return build
+
+
+def ones(*shape):
+    return lambda net: net.constant(np.ones(shape, "f4"))
+
+
+def quantised(numbers, tensor, **form):
+    """An LSTM of bytes, with some operands replaced, or with its result in another format."""
+
+    def build(net):
+        y = lstm_of_bytes(net, SEQUENCE, (2, 5, 3))
+        for i in numbers:
+            net.operators[-1][1][i] = tensor(net)
+        if form:
+            other = net.tensor((), **form)
+            net.operators[-1][2][:] = other
+            return other
+        return y
+
+    return build
+
+
+LSTMS = {
+    "peephole weights": (changed((9, 10, 11), ones(4)), "peephole weights are not supported"),
+    "a projection": (changed((16,), ones(4, 4)), "projections are not supported"),
+    "layer norms": (changed((20, 21, 22, 23), ones(4)), "layer norms are not supported"),
+    "no input gate": (changed((1, 5, 12), lambda net: -1), "coupled input and forget gates are not supported"),
+    "the basic kernel": (
+        changed((), ones(), "LSTM", (2, 3), TANH | {"kernel": 1}), "kernel_type 1 is not supported",
+    ),
+    "rows without steps": (changed((0,), lambda net: net.input((2, 3))), "does not have 3 axes: samples, steps"),
+    "an activation": (changed((), ones(), options={"activation": 5}), "the activation 5 is not supported"),
+    "weights of bytes alone": (
+        changed((2,), lambda net: small_weights(net, RNG, (4, 3), 0, 1)),
+        "floats with weights of bytes is not supported",
+    ),
+}  # fmt: skip
+BYTES = {
+    "weights around a number": (
+        quantised((2,), lambda net: net.constant(np.ones((4, 3), "int8"), scale=0.1, zero=3)),
+        "must be constant int8 without zero points",
+    ),
+    "weights of another state": (
+        quantised((2,), lambda net: net.constant(np.ones((5, 3), "int8"), scale=0.1)), "do not fit a state of 4",
+    ),
+    "a cell of bytes": (
+        quantised((19,), lambda net: net.variable((2, 4), "int8", scale=2.0**-5)),
+        "the cell of a quantised LSTM must be",
+    ),
+    "a cell of another scale": (
+        quantised((19,), lambda net: net.variable((2, 4), "int16", scale=0.0007)), "and its scale a power of 2",
+    ),
+    "a coarse cell": (
+        quantised((19,), lambda net: net.variable((2, 4), "int16", scale=2.0**-8)), "and its scale a power of 2",
+    ),
+    "a result of another scale": (
+        quantised((), lambda net: -1, dtype="int8", scale=0.5), "results in the format of its state",
+    ),
+    "a state that is not a variable": (
+        quantised((19,), lambda net: net.input((2, 4), "int16", scale=2.0**-11)), "is not a variable",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LSTMS)
+def test_lstms_of_floats_that_are_not_supported_are_refused(name):
+    build, match = LSTMS[name]
+    net = Network()
+    with pytest.raises(FormatError, match=match):
+        load(net.bytes(build(net)))
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_quantised_lstms_that_are_not_supported_are_refused(name):
+    build, match = BYTES[name]
+    net = Quantised("int8", np.random.default_rng(1))
+    with pytest.raises(FormatError, match=match):
+        load(net.bytes(build(net)))
+
+
+def svdf(net, rank=2, filters=6, memory=18, **weights):
+    features = net.constant(np.ones((filters, 5), "f4")) if not weights else net.filters((filters, 5), 0, 1)
+    slow = net.constant(np.ones((filters, 3), weights.get("dtype", "float32")), **weights.get("form", {}))
+    if not weights:
+        return net.op("SVDF", [net.input((2, 5)), features, slow, -1, net.variable((2, memory))], rank=rank)
+    operands = [net.bytes_in((2, 5)), features, slow, net.bias(3)]
+    return net.op("SVDF", [*operands, net.variable((2, memory), "int16", scale=0.01)], net.made(), rank=rank)
+
+
+@pytest.mark.parametrize("options", [{"rank": 0}, {"rank": 4}, {"memory": 17}])
+def test_filters_that_do_not_fit_the_state_are_refused(options):
+    net = Network()
+    with pytest.raises(FormatError, match=r"filters \[6, 3\] of rank . do not fit"):
+        load(net.bytes(svdf(net, **options)))
+
+
+def test_a_quantised_svdf_needs_filters_of_time_of_16_bits():
+    net = Quantised("int8", np.random.default_rng(1))
+    with pytest.raises(FormatError, match="int16 filters of time and an int16 state"):
+        load(net.bytes(svdf(net, dtype="int8", form={"scale": 0.1})))
+
+
+def test_weights_of_bytes_with_floats_are_refused():
+    net = Network()
+    features = small_weights(net, RNG, (6, 5), 0, 1)
+    operands = [net.input((2, 5)), features, net.constant(np.ones((6, 3), "f4")), -1, net.variable((2, 18))]
+    with pytest.raises(FormatError, match="SVDF of floats with weights of bytes is not supported"):
+        load(net.bytes(net.op("SVDF", operands, rank=2)))
