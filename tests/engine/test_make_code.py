@@ -193,3 +193,22 @@ def test_memory_of_a_step_that_is_gone_is_not_taken_for_that_of_a_later_step():
 
     code = code_of(steps(), PLAN)
     assert code.targets == tuple(variables) and [x[0] for x in code.constants] == list(range(40))
+
+
+def test_a_value_that_a_kernel_writes_into_its_var_is_copied_into_a_second_one():
+    v, u = cg.Var((3,), name="v"), cg.Var((3,), name="u")
+    new = v + 1
+    plan = planned(updates={v: new, u: new})
+    code = code_of([[Part("update edges", update_calls(host_target(), plan))]], plan)
+    assert code.written | set(code.targets) == {v, u} and len(places(code)["done"]) == 1
+    assert "target0" in places(code)
+
+
+def test_the_word_is_set_also_where_kernels_write_all_vars_and_from_the_first_of_them_on():
+    v, w = cg.Var((3,), name="v"), cg.Var((3,), name="w")
+    plan = planned(cg.sin(v * w), updates={v: v + 1, w: w * 2})
+    calls = update_calls(host_target(), plan)
+    code = code_of([*([] for _ in plan.layout.steps), [Part("update edges", calls)]], plan)
+    assert len(calls) == 1 and "done" in places(code)
+    writers = [t for t, node in enumerate(plan.layout.steps) if node.op.writes]
+    assert len(writers) == 2 and code.first_write == writers[0]
