@@ -14,6 +14,7 @@ from tests.support.problems import problems, random_problem
 @given(problem=problems(most=6, steps=6))
 def test_exact_blocks_equals_trying_every_partition(problem):
     plan = exact_blocks(problem)
+    check_plan(problem, plan)
     assert plan.proved
     assert plan.nbytes == _least_sum(problem, 0, [])
 

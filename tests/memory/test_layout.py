@@ -135,3 +135,10 @@ def test_a_step_that_writes_into_a_var_has_no_bytes_in_the_arena():
     layout = planned(ONE, updates={v: v * 2}).layout
     written = [value.nbytes for node, value in zip(layout.steps, layout.values) if node.op.writes]
     assert written == [0] and sum(value.nbytes for value in layout.values) == ONE.nbytes
+
+
+def test_a_value_that_later_runs_find_is_computed_beside_a_concat_and_is_in_use_from_the_first_step_to_the_last():
+    joined = cg.concat([ONE, TWO])
+    layout = layout_of(post_order((joined,)), (joined,), (TWO,), NodeFacts(host_target()))
+    assert layout.values[-1].parts == ((0, 0),)
+    assert [(v.step, v.last, v.lasting) for v in layout.values] == [(0, 2, False), (0, 2, True), (2, 2, True)]

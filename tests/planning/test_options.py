@@ -154,6 +154,8 @@ def test_what_is_frozen_is_no_input_no_target_of_an_update_and_does_not_change()
     ):
         with pytest.raises(cg.GraphError, match=f"freeze has w .*{role}"):
             cg.compile(x * w, inputs, updates, freeze=[w], **options)
+        with pytest.raises(cg.GraphError, match=f"freeze has w .*{role}"):
+            cg.compile(x * w, inputs, updates, freeze=[cell("other"), w], **options)
 
 
 def test_what_is_named_twice_counts_once():
