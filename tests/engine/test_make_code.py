@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.code import RowLoop
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.make_code import UpdateTarget, code_of, output_view, update_calls
+from cgraph.engine.cpu.make_code import UpdateTarget, _Maker, code_of, output_view, update_calls
 from cgraph.ir.work import Part
 from cgraph.kernels.control import BEGIN, REPEAT, SKIP
 from cgraph.kernels.kernel import (
@@ -212,3 +212,13 @@ def test_the_word_is_set_also_where_kernels_write_all_vars_and_from_the_first_of
     assert len(calls) == 1 and "done" in places(code)
     writers = [t for t, node in enumerate(plan.layout.steps) if node.op.writes]
     assert len(writers) == 2 and code.first_write == writers[0]
+
+
+def test_addresses_move_only_inside_their_loop():
+    maker, loops = _Maker(), [Repeat(2, (object(), object()), (16, 16)) for _ in range(2)]
+    for loop in loops:
+        maker.add(Part("loop", [marker_call(loop, Pointer(ARENA), Pointer(X))]))
+    assert len(maker.moving) == 4 and list(maker.open) == loops
+    for loop in loops[::-1]:
+        maker.add(Part("loop", [marker_call(End(loop))]))
+    assert maker.moving == {} and maker.open == {}

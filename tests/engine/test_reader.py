@@ -239,3 +239,15 @@ def test_an_order_that_was_cancelled_before_its_turn_reads_nothing(path):
     assert (contents(reader) == 0xAB).all() and reader.words[READ] == 0
     work._read(work.number, orders)
     np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[PAGE : 2 * PAGE])
+
+
+def test_a_thread_that_is_ended_by_itself_does_not_wait_for_its_own_end(path):
+    """As the garbage collector may do, wherever it runs."""
+    reader = reader_of(path)
+    work = reader._work
+    work.thread = threading.current_thread()
+    work.close()
+    assert work.orders.get_nowait() is None and not work.file.closed
+    work.thread = None
+    work.close()
+    assert work.file.closed

@@ -19,6 +19,7 @@ from cgraph.memory.strategies import STRATEGIES
 from cgraph.planning.options import PlanSettings, Request
 from cgraph.planning.orders import ORDERS
 from cgraph.planning.plan import plan_graph
+from cgraph.record import replace as changed
 from tests.support.graphs import graphs
 from tests.support.ops import work_of
 from tests.support.planned import planned
@@ -316,3 +317,12 @@ def test_a_result_may_overlap_an_operand_that_begins_far_enough_behind_it_if_bot
     text = "does not lie row by row" if in_c_order else f"begins {apart} bytes before .*, 64 are needed"
     with pytest.raises(PlanError, match=text):
         replay.check_over(*nodes.values(), 64)
+
+
+def test_a_workspace_has_as_many_bytes_as_these_views_need():
+    _, y, run = with_workspace()
+    works = {**run.works, y: changed(run.works[y], exact=lambda *views: 64)}
+    run = replace(run, works=works, workspaces={y: run.nbytes}, nbytes=run.nbytes + 64)
+    run.check()
+    with pytest.raises(PlanError, match="leave the arena"):
+        replace(run, nbytes=run.nbytes - 1).check()
