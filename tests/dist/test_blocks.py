@@ -251,3 +251,9 @@ def test_arrays_of_one_function_share_its_task(one, graph):
     x, key = da.from_array(X, chunks=5), f"cgraph-{folders.ship(one).key}"
     for function in (one, cg.compile(graph[0][0], graph[1][0])):
         assert key in dict(cg.dist.map_batches(function, x).dask)
+
+
+def test_a_function_of_a_list_of_one_gives_a_tuple_of_one(graph, want):
+    outputs, (x, _) = graph
+    (found,) = cg.dist.map_batches(cg.compile(outputs[:1], x), da.from_array(X, chunks=(5, 3, 5)))
+    np.testing.assert_array_equal(found.compute(), want[0])

@@ -147,3 +147,13 @@ def test_a_folder_is_closed_after_its_files_were_read_or_not(error, trust, monke
             folders.ship("somewhere", trust)
     (folder,) = opened
     assert folder.arguments == ("somewhere", trust) and folder.closed == 1
+
+
+def test_a_key_tells_names_contents_and_where_files_end_apart_but_no_order():
+    same = [{"a": b"x", "b": b"yz"}, {"b": b"yz", "a": b"x"}]
+    others = [{"a": b"xy", "b": b"z"}, {"a": b"x", "c": b"yz"}, {"a": b"yz", "b": b"x"}, {"a": b"x"}, {}]
+    keys = [folders.of_files(files).key for files in (*same, *others)]
+    assert keys[0] == keys[1] and len(set(keys)) == 1 + len(others)
+    assert folders.of_files(same[0]).files is same[0]
+    assert folders.of_files({"a": b"xb\ny"}).key != folders.of_files({"a": b"x", "b": b"y"}).key
+    assert folders.of_files({"a": b"xb 1\ny"}).key != folders.of_files({"a": b"x", "b": b"y"}).key

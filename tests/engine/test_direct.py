@@ -100,6 +100,9 @@ def test_outputs_that_show_an_input_are_copies_of_the_callers_array():
     for call in (function.run_directly, lambda arrays: function(*arrays)):
         array = value(1)
         results = call((array,))
+        want = [array.reshape(4, 3), array[:, 1:].copy(), array * 2, array[1, 2], array.copy()]
+        for x, y in zip(results, want, strict=True):
+            np.testing.assert_array_equal(x, y)
         want = [x.copy() for x in results]
         assert not any(np.shares_memory(x, array) for x in results)
         array[...] = 7

@@ -278,3 +278,28 @@ def test_a_result_that_shows_an_input_or_a_var_has_other_memory(engine, copy):
     value[...] = 7
     w.assign(np.zeros((3, 4), "f4"))
     assert results[0].sum() == results[1].sum() == 66 and (results[3] == 1).all() and (results[4] == 1).all()
+
+
+def test_an_error_names_the_step_of_the_row_among_those_that_were_chosen():
+    run = three_copies()
+    run.stop[0] = 1
+    rows = run._rows_of((2, 0), False)
+    assert [str(run._stopped(ran, rows))[:3] for ran in (1, 2)] == ["2: ", "0: "]
+
+
+def test_a_run_begins_anew_after_one_that_a_kernel_ended():
+    run = three_copies()
+    run.arena[:] = 0
+    run.stop[0] = 1
+    run.run()
+    assert run.arena[16:64].any() and run.stop[0] == 0
+
+
+def test_a_run_sets_the_word_that_was_bound_last():
+    x, v = cg.Var((3,), name="x"), cg.Var((3,), name="v").assign(np.zeros(3, "f4"))
+    f = cg.compile([], [x], {v: x[::-1]})
+    run, words = f.program.instance(), np.zeros((2, 1), np.int64)
+    for done in words:
+        run.bind({x: np.ones(3, "f4")}, {v: v.cell.value}, done)
+    run.run()
+    assert words.tolist() == [[0], [1]]

@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.code import RowLoop
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.make_code import UpdateTarget, code_of, output_view, update_calls
+from cgraph.engine.cpu.make_code import UpdateTarget, _Maker, code_of, output_view, update_calls
 from cgraph.ir.work import Part
 from cgraph.kernels.control import BEGIN, REPEAT, SKIP
 from cgraph.kernels.kernel import (
@@ -193,3 +193,32 @@ def test_memory_of_a_step_that_is_gone_is_not_taken_for_that_of_a_later_step():
 
     code = code_of(steps(), PLAN)
     assert code.targets == tuple(variables) and [x[0] for x in code.constants] == list(range(40))
+
+
+def test_a_value_that_a_kernel_writes_into_its_var_is_copied_into_a_second_one():
+    v, u = cg.Var((3,), name="v"), cg.Var((3,), name="u")
+    new = v + 1
+    plan = planned(updates={v: new, u: new})
+    code = code_of([[Part("update edges", update_calls(host_target(), plan))]], plan)
+    assert code.written | set(code.targets) == {v, u} and len(places(code)["done"]) == 1
+    assert "target0" in places(code)
+
+
+def test_the_word_is_set_also_where_kernels_write_all_vars_and_from_the_first_of_them_on():
+    v, w = cg.Var((3,), name="v"), cg.Var((3,), name="w")
+    plan = planned(cg.sin(v * w), updates={v: v + 1, w: w * 2})
+    calls = update_calls(host_target(), plan)
+    code = code_of([*([] for _ in plan.layout.steps), [Part("update edges", calls)]], plan)
+    assert len(calls) == 1 and "done" in places(code)
+    writers = [t for t, node in enumerate(plan.layout.steps) if node.op.writes]
+    assert len(writers) == 2 and code.first_write == writers[0]
+
+
+def test_addresses_move_only_inside_their_loop():
+    maker, loops = _Maker(), [Repeat(2, (object(), object()), (16, 16)) for _ in range(2)]
+    for loop in loops:
+        maker.add(Part("loop", [marker_call(loop, Pointer(ARENA), Pointer(X))]))
+    assert len(maker.moving) == 4 and list(maker.open) == loops
+    for loop in loops[::-1]:
+        maker.add(Part("loop", [marker_call(End(loop))]))
+    assert maker.moving == {} and maker.open == {}

@@ -145,7 +145,7 @@ def test_copies_are_compared_only_where_there_is_a_checksum(path):
     reader.check_sum(0, CONTENT[9:20].copy())
     reader.check_sum(PAGE, CONTENT[:8].copy())
     with pytest.raises(WeightsError, match=f"8 bytes at {PAGE} of the weights does not match"):
-        reader.check_sum(PAGE, CONTENT[1:9].copy())
+        reader.check_sum(PAGE, CONTENT[1:9].copy().view("f4"))
 
 
 def test_problems_name_the_file_the_piece_and_the_reason(path):
@@ -229,3 +229,25 @@ def test_a_forked_child_reads_by_a_thread_that_it_starts(path, until, monkeypatc
     reader._close()
     parent.close()
     assert not parent.is_running
+
+
+def test_an_order_that_was_cancelled_before_its_turn_reads_nothing(path):
+    reader = reader_of(path, poison=0xAB)
+    work, orders = reader._work, orders_of(reader, PAGE).orders
+    work.stop()
+    work._read(work.number - 1, orders)
+    assert (contents(reader) == 0xAB).all() and reader.words[READ] == 0
+    work._read(work.number, orders)
+    np.testing.assert_array_equal(contents(reader)[:PAGE], CONTENT[PAGE : 2 * PAGE])
+
+
+def test_a_thread_that_is_ended_by_itself_does_not_wait_for_its_own_end(path):
+    """As the garbage collector may do, wherever it runs."""
+    reader = reader_of(path)
+    work = reader._work
+    work.thread = threading.current_thread()
+    work.close()
+    assert work.orders.get_nowait() is None and not work.file.closed
+    work.thread = None
+    work.close()
+    assert work.file.closed

@@ -10,6 +10,9 @@ import cgraph as cg
 from cgraph.engine.cpu import recorder as recorder_module
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.make_code import code_of
+from cgraph.engine.cpu.recorder import Recorder
+from cgraph.engine.cpu.rows import TableRows
+from cgraph.engine.instance import Share
 from cgraph.ir.work import Part
 from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import ARENA, End, Pointer, Repeat, contiguous, marker_call
@@ -95,3 +98,13 @@ def test_rounds_of_a_loop_are_recorded_up_to_the_most_entries(monkeypatch, most,
     shares, value = recorded(parts)
     assert len(shares) == entries and {x.step for x in shares} == {0}
     assert np.array_equal(value, np.arange(24).reshape(6, 4))
+
+
+def test_shares_have_the_rows_of_the_whole_program_and_the_calling_thread_is_0():
+    """The rows that ran are the fifth, the sixth and the second; another thread was the first to run one."""
+    table = np.array([[0, 8 * i, 1, 1] for i in range(3)], np.int64)
+    recorder = Recorder(TableRows(table, 3, np.array([4, 5, 1])), (), host_target())
+    own, other = threading.get_ident(), threading.get_ident() + 1
+    recorder._python = [(2, 0, 1, 30, 31, other), (1, 0, 2, 20, 22, own), (0, 3, 4, 10, 11, other)]
+    shares = recorder.shares(np.array([0, 2, 5, 6, 6]))
+    assert shares == (Share(1, 1, 3, 4, 10, 11), Share(2, 0, 0, 2, 20, 22), Share(0, 1, 0, 1, 30, 31))

@@ -1,11 +1,14 @@
 """Outputs that a run computes where the caller's array is: which they are, and that nothing else changes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu import results
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.record import replace as compiled_with
 from tests.support.tolerance import assert_near
 
 SHAPE = (60, 50)
@@ -202,3 +205,11 @@ def test_a_result_whose_elements_are_not_in_c_order_stays_in_the_arena(turn):
     f = cg.compile(turn(cg.cumsum(x, 0)), [x])
     np.testing.assert_array_equal(f(A), turn(np.cumsum(A, 0)))
     assert direct(f) == []
+
+
+def test_no_output_moves_where_values_that_overlap_have_several_operands():
+    x, y = variables()
+    compiled = cg.compile([cg.exp(x) * y], [x, y]).compiled
+    assert results.places_of(compiled)
+    several = replace(compiled.usage, pieces=compiled.usage.problem)
+    assert results.places_of(compiled_with(compiled, usage=several)) == {}

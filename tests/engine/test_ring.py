@@ -161,6 +161,8 @@ def test_pieces_have_whole_pages_and_the_rows_that_read_their_constant():
     expected = [Piece(0, 0, PAGE, 1, 3), Piece(1, 100, 2 * PAGE, 4, 5)]
     assert list(large_pieces(code, places)) == expected == pieces_of(code, places)  # an update edge reads the fourth
     assert list(large_pieces(code_reading([0], [9], writes=10), places))[1].first == 9
+    assert not list(large_pieces(code_reading([3, 9]), places)), "a step reads it, and an update edge"
+    assert pieces_of(code_reading([1, 8], [2, 3]), places) == [Piece(1, 100, 2 * PAGE, 2, 3)]
     assert pieces_of(code_reading([4, 5], [1, 4]), places) == [Piece(1, 100, 2 * PAGE, 1, 4), Piece(0, 0, PAGE, 4, 5)]
 
 

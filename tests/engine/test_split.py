@@ -152,3 +152,10 @@ def test_a_budget_of_exactly_arena_ring_and_constants_needs_no_smaller_plan(miss
     best, ring = share_budget(StreamedWeights("w"), 22 * MIB + CONSTANTS - missing, planner)
     assert len(planner.asked) == 1 + missing
     assert (best.compiled.nbytes, ring) == (10 * MIB, 12 * MIB) or missing
+
+
+def test_a_smaller_arena_beside_the_same_ring_may_fill_the_budget():
+    weights, planner = StreamedWeights("w", slice=MIB), Planner(6 * MIB, 10 * MIB)
+    best, ring = share_budget(weights, 7 * MIB + CONSTANTS, planner)
+    assert planner.asked == [(3 * MIB, None), (3 * MIB, 4 * MIB + CONSTANTS)]
+    assert (best.compiled.nbytes, ring) == (6 * MIB, MIB)

@@ -6,12 +6,22 @@ import platform
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cgraph.engine.cpu import threads as threads_module
-from cgraph.engine.cpu.threads import WAITING, Native, ThreadPool, futex_number, native, new_cores, run_table
+from cgraph.engine.cpu.threads import (
+    WAITING,
+    Native,
+    Team,
+    ThreadPool,
+    futex_number,
+    native,
+    new_cores,
+    run_table,
+)
 from cgraph.kernels.interpret import emit
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.move.calls import copy_calls, fill_calls
@@ -321,6 +331,11 @@ def test_a_pool_has_at_least_one_core_and_a_run_at_most_64_threads(monkeypatch):
     for threads in (0, 1, 63, 64, 65, 100):
         wide.run(0, 1, threads)
     assert asked == [64, 1, 63, 64, 64, 64]
+    narrow = ThreadPool(3)
+    monkeypatch.setattr(narrow, "_slice", wide._slice)
+    for threads in (0, 2, 3, 4):
+        narrow.run(0, 1, threads)
+    assert asked[6:] == [3, 2, 3, 3]
 
 
 def test_the_first_interpreter_that_is_offered_stays(monkeypatch):
@@ -389,3 +404,25 @@ def test_a_run_sleeps_while_it_waits_for_a_core():
         if most:
             break
     assert most == 1 and words[WAITING] == 0
+
+
+def test_a_fork_asks_again_until_it_has_all_cores(monkeypatch):
+    counts = iter([1, 2, 3])
+    held = SimpleNamespace(is_used=True, hold=lambda cores, count: next(counts))
+    monkeypatch.setattr(threads_module, "_native", held)
+    ThreadPool(3).pause()
+    assert list(counts) == []
+
+
+def test_the_interpreter_is_compiled_for_the_clock_and_the_sleep_of_the_system(monkeypatch):
+    monkeypatch.setattr(threads_module, "quick_clock", lambda: 5)
+    monkeypatch.setattr(threads_module, "futex_number", lambda: 7)
+    assert {k.params for k in threads_module.interpreter()} == {(5, 7)}
+
+
+def test_a_team_that_grows_starts_only_the_threads_that_it_lacks():
+    team = Team()
+    for workers in (1, 3, 2):
+        team.grow(workers)
+    team.close()
+    assert [thread.name for thread in team.threads] == ["cgraph-1", "cgraph-2", "cgraph-3"]

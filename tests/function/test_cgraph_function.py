@@ -9,11 +9,12 @@ import cgraph as cg
 from cgraph import function as function_module
 from cgraph import slots
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.errors import FormatError, GraphError, ShapeError
+from cgraph.errors import BudgetError, FormatError, GraphError, ShapeError
 from cgraph.function import EVALUATED, Function, RowsFunction, way_to_fit, without_freeze
 from cgraph.planning.options import CompileOptions, Request
 from cgraph.record import replace
 from cgraph.running.results import Results
+from cgraph.storage.function_cache import FunctionCache
 
 A = np.arange(3, dtype="f4")
 X, Y = cg.Var((3,), name="x"), cg.Var((3,), name="y")
@@ -213,6 +214,46 @@ def test_eval_keeps_its_function_and_reads_cells_anew():
     function = EVALUATED.get(node)
     w.assign([3.0, 4.0])
     assert cg.eval(node).tolist() == [9, 16] and EVALUATED.get(node) is function is not None
+
+
+def test_functions_of_eval_count_with_their_constants(monkeypatch):
+    cache, constant = FunctionCache(most=4, most_nbytes=1 << 20), cg.Const(np.ones((40, 50), "f4"))
+    monkeypatch.setattr(function_module, "EVALUATED", cache)
+    cg.eval(cg.cumsum(constant, 0) * cell(2.0))
+    assert constant.nbytes <= cache.nbytes < 1 << 20 and len(cache) == 1
+
+
+@pytest.mark.parametrize("is_too_large", [False, True])
+def test_an_engine_that_has_no_plan_within_a_budget_gives_way_to_the_other_one(monkeypatch, is_too_large):
+    """What is saved is compiled by the other one, with the same names, and has them."""
+    asked, request = [], Request((X * 2,), (X,), {})
+    other = CpuEngine(threads=1)
+
+    def compile_on(backend, *given):
+        asked.append((backend, *given))
+        if is_too_large and backend is not other:
+            raise BudgetError("too large")
+        return Function(request, plain.compiled, plain.program, given[2], given[3]), given[1]
+
+    plain = cg.compile({"y": X * 2}, X)
+    monkeypatch.setattr(function_module, "engines_of", lambda backend, roots, options: (backend, other))
+    monkeypatch.setattr(function_module, "compile_on", compile_on)
+    options = CompileOptions()
+    f = function_module.compile_request(request, options, CpuEngine(), False, ("y",))
+    assert [x[0] is other for x in asked] == ([False, True] if is_too_large else [False])
+    assert all(x[1:] == (request, options, False, ("y",)) for x in asked) and f.names == ("y",)
+    if is_too_large:
+        assert f.for_saving() is f
+        return
+    f.names = ("renamed",)
+    savable = f.for_saving()
+    assert savable is not f and savable.names == ("renamed",) and asked[-1][0] is other and asked[-1][4] == ("y",)
+
+
+@pytest.mark.parametrize("precision", [None, "bf16"])
+def test_a_function_tells_how_its_layers_are_computed_if_that_was_left_open(precision):
+    f = cg.compile(X @ np.ones((3, 4), "f4"), X, precision=precision)
+    assert (f.precision is None) == (precision is None)
 
 
 @pytest.mark.parametrize("value", [True, 3, 2.5])

@@ -1,6 +1,7 @@
 """Functions of arrays whose sizes vary: NumPy's values at any size, in the memory of the largest."""
 
 import threading
+from types import SimpleNamespace
 from weakref import ref
 
 import numpy as np
@@ -362,6 +363,9 @@ def test_a_tolerance_is_measured_once_at_the_sizes_of_its_samples():
     first, other = function.at(n=3).precision, function.at(n=4).precision
     assert first.bf16_layers == other.bf16_layers == {"matmul"} and first.errors == other.errors
     assert first.layers[0].multiply_adds < other.layers[0].multiply_adds
+    for sample in ((np.ones((3, 8), "f4"),), [np.ones((3, 8), "f4")]):
+        alike = options | {"precision": cg.Tolerance(0.5, [sample])}
+        assert cg.compile_sizes(build, {"x": ("n", 8)}, **alike).at(n=3).precision == first
     for samples in ([], [(1, 2)]):
         with pytest.raises(InputError, match="samples with 1 arrays each"):
             cg.compile_sizes(build, {"x": ("n", 8)}, **options | {"precision": cg.Tolerance(0.5, samples)})
@@ -467,3 +471,50 @@ def test_a_size_that_one_input_has_twice_is_one_size():
 def test_what_compile_sizes_refuses_before_a_call(build, shapes, most, text):
     with pytest.raises(GraphError, match=text):
         cg.compile_sizes(build, shapes, most)
+
+
+@pytest.mark.parametrize("last", ["at", "call"])
+def test_a_size_that_was_asked_for_last_is_removed_last(monkeypatch, last):
+    """By a call with arrays that need no conversion too, after another size was asked for."""
+    monkeypatch.setattr("cgraph.sizes.MOST_KEPT", 2)
+    f, one = cg.compile_sizes(lambda sizes: sines(sizes["n"]), {"x": ("n",)}), np.ones(1, "f4")
+    for _ in range(2):
+        f(one)
+    f.at(n=2)
+    if last == "at":
+        f.at(n=1)
+    else:
+        f(one)
+    f.at(n=3)
+    assert list(f._functions) == [(1,), (3,)]
+
+
+def test_sizes_wait_for_one_another_and_are_made_one_at_a_time(monkeypatch):
+    build, shapes, _ = dense()
+    f, made = cg.compile_sizes(build, shapes, threads=2), []
+    assert f.at(batch=1, length=2)._turns is f.at(batch=2, length=2)._turns
+    assert f.at(batch=2, length=2).program.threads == 2
+    making = f._making.run
+    monkeypatch.setattr(f, "_making", SimpleNamespace(run=lambda work: made.append(1) or making(work)))
+    for _ in range(2):
+        assert f.at(batch=3, length=2) is f._functions[3, 2]
+    assert made == [1]
+    with pytest.raises(FormatError, match="function.at\\(batch="):
+        f.save("somewhere")
+
+
+def test_views_are_returned_also_after_calls_with_arrays_that_need_no_conversion():
+    f, x = cg.compile_sizes(lambda sizes: sines(sizes["n"]), {"x": ("n",)}), np.ones(5, "f4")
+    for _ in range(3):
+        f(x)
+    assert np.shares_memory(f(x, copy=False), f(x, copy=False)) and not np.shares_memory(f(x), f(x))
+
+
+def test_what_ran_at_a_size_that_is_removed_leaves_the_memory_at_once(monkeypatch):
+    monkeypatch.setattr("cgraph.sizes.MOST_KEPT", 1)
+    f, swept = cg.compile_sizes(lambda sizes: sines(sizes["n"]), {"x": ("n",)}), []
+    f.at(n=1)
+    monkeypatch.setattr(f._rooms, "sweep", lambda: swept.append(len(f._functions)))
+    f.at(n=2)
+    f.at(n=2)
+    assert swept == [0] and list(f._functions) == [(2,)]

@@ -126,6 +126,9 @@ def test_axes_say_where_the_examples_are():
     assert all_near(cg.vmap(f, in_axes=(None, -1))({"w": w[0], "b": b}, x)[0], (w[0] @ x).T + b)
     assert cg.vmap(lambda x, *, y: x * y)(np.arange(3.0), y=np.arange(3.0)).tolist() == [0, 1, 4]
     assert cg.vmap(lambda x, y: y, in_axes=(0, None))(np.arange(3.0), 2.0).tolist() == [2, 2, 2]
+    rows, columns = np.arange(6.0).reshape(3, 2), np.arange(6.0).reshape(2, 3)
+    by_name = cg.vmap(lambda x, *, y: x - y, in_axes=(1,))(columns, y=rows)
+    assert by_name.tolist() == (columns.T - rows).tolist()
 
 
 def test_settings_are_shared_by_all_examples():

@@ -11,8 +11,9 @@ from cgraph.memory import auto as searching
 from cgraph.memory.auto import NODES, _affordable_nodes, auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
-from cgraph.memory.problem import problem_of
+from cgraph.memory.problem import Tie, problem_of
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES, STRATEGIES
+from cgraph.record import replace
 from tests.support.problems import problems, random_problem
 
 
@@ -126,3 +127,24 @@ def test_up_to_a_number_of_operands_all_cheap_strategies_and_the_search_have_the
     assert found == (fast[0] if many else fast[0] | fast[1])
     gaps = (0, searching.LEAST_GAP - 1, searching.LEAST_GAP)
     assert [searching.is_near(problem, gap) for gap in gaps] == [many, many, False]
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_the_search_begins_with_the_best_plan_and_says_whether_that_is_the_smallest(monkeypatch, proved):
+    problem, asked = random_problem(33, 25), []
+    monkeypatch.setattr(
+        searching, "exact", lambda problem, **given: asked.append(given) or replace(given["start"], proved=proved)
+    )
+    cheap = auto(problem, nodes=0)
+    assert auto(problem, nodes=5) == replace(cheap, proved=proved)
+    assert asked == [{"seconds": None, "nodes": 5, "start": cheap}]
+    assert auto(problem_of([(64, i, i + 1) for i in range(9)]), nodes=5).proved
+    assert len(asked) == 1, "a plan of as many bytes as the bound needs no search"
+
+
+def test_tied_operands_keep_their_distance():
+    rows = problem_of([(64, 0, 1), (64, 2, 3)])
+    problem = replace(rows, ties=((Tie(0, 0), Tie(1, 64)),))
+    plan = auto(problem)
+    check_plan(problem, plan)
+    assert plan.offsets == (0, 64) and auto(rows).offsets == (0, 0)

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from cgraph.memory.blocks import BlockBuffers
+from cgraph.memory.blocks import BlockBuffers, blocks_plan
 from cgraph.memory.problem import problem_of
 
 ROWS = [(9, 0, 1), (4, 3, 4), (6, 6, 6)]
@@ -30,3 +30,20 @@ def test_a_block_is_free_only_between_its_operands():
         blocks.put(i, block)
     assert [blocks.idle(i, block) for i in range(3, 8)] == [1, -1, -1, 1, -1]
     assert [blocks.fits(i, block) for i in range(3, 8)] == [True, False, False, True, False]
+
+
+def test_the_closest_of_free_blocks_is_the_first_of_equals():
+    blocks = BlockBuffers(problem_of([(1, 2, 2), (1, 2, 2), (1, 0, 0), (1, 4, 4), (1, 6, 6), (1, 2, 2)]))
+    for i in (0, 1):
+        blocks.open(i)
+    assert [blocks.closest(i) for i in (2, 3, 5)] == [0, 0, -1]
+    blocks.put(4, 1)
+    assert blocks.closest(3) == 0
+    blocks.put(3, 1)
+    assert blocks.closest(2) == 0 and BlockBuffers(problem_of([(1, 0, 0)])).closest(0) == -1
+
+
+def test_an_operand_of_no_bytes_lies_at_the_beginning():
+    plan = blocks_plan(problem_of([(9, 0, 1), (0, 0, 1), (5, 0, 1), (7, 2, 2)]), [0, -1, 1, 1], "mine")
+    assert plan.offsets == (0, 0, 9, 9) and (plan.nbytes, plan.strategy) == (16, "mine")
+    assert blocks_plan(problem_of([(0, 0, 1)]), [-1], "mine").nbytes == 0

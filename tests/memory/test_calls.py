@@ -13,6 +13,7 @@ from cgraph.kernels.kernel import ARENA, Callback, Marker, Pointer, Slot, View
 from cgraph.memory.calls import CallsOfSteps, slots_of
 from cgraph.ops.physical.rounds import RowSlot
 from cgraph.planning.compiled import Compiled
+from cgraph.record import replace
 from tests.support.graphs import graphs
 
 
@@ -173,3 +174,9 @@ def test_what_is_dead_behind_a_part_is_overwritten_there_and_what_is_dead_behind
     assert [part.calls for part in parts] == [["a", 3, "fill", 5, "fill"], ["b"], [9, "fill"]]
     assert not any(part.dead for part in parts)
     assert [part.calls for part in CallsOfSteps().parts(placed(work, 64, (item(9),)))] == [["a"], ["b"]]
+
+
+def test_what_is_dead_behind_a_result_of_several_values_is_overwritten_too():
+    step = placed(Work(lambda *views: (Part("own", ["a"], (item(3),)),)), 64, (item(9),))
+    parts = CallsOfSteps(lambda view: [view.at.offset]).parts(replace(step, out=(step.out, item(0))))
+    assert [part.calls for part in parts] == [["a", 3], [9]]

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from cgraph.errors import PlanError
 from cgraph.memory.check import check_plan
-from cgraph.memory.problem import Plan, Problem, ProblemOperand, UsageInterval, problem_of
+from cgraph.memory.problem import Plan, Problem, ProblemOperand, Tie, UsageInterval, problem_of
+from cgraph.record import replace
 from tests.support.problems import problems
 
 
@@ -20,6 +21,7 @@ def test_an_overlap_is_refused_with_names_bytes_and_step():
     ("plan", "complaint"),
     [
         (Plan((0,), 64), "1 offsets for 2 operands"),
+        (Plan((0, 64, 128), 192), "3 offsets for 2 operands"),
         (Plan((-64, 0), 64), "begins before the arena"),
         (Plan((0, 32), 96), r"operand 1 \[32, 96\) is not aligned to 64 bytes"),
         (Plan((0, 64), 127), r"operand 1 \[64, 128\) leaves the arena of 127 bytes"),
@@ -72,3 +74,21 @@ def test_impossible_problems_are_refused():
         problem_of([], alignment=0)
     with pytest.raises(PlanError, match="together"):
         _ = problem_of([(2**62, 0, 0), (1, 5, 5)]).nbytes
+
+
+@pytest.mark.parametrize("alignment", [1, 3, 64, 256])
+def test_offsets_are_multiples_of_any_alignment(alignment):
+    problem = problem_of([(5, 0, 1)], alignment)
+    check_plan(problem, Plan((alignment,), 600))
+    if alignment > 1:
+        with pytest.raises(PlanError, match=f"not aligned to {alignment} bytes"):
+            check_plan(problem, Plan((alignment // 2,), 600))
+
+
+def test_each_group_of_tied_operands_keeps_its_distances():
+    ties = ((Tie(0, 0), Tie(1, 8)), (Tie(2, 4), Tie(3, 0)))
+    problem = replace(problem_of([(4, i, i) for i in range(4)]), ties=ties)
+    check_plan(problem, Plan((2, 10, 4, 0), 20))
+    for offsets in ((2, 11, 4, 0), (2, 10, 3, 0)):
+        with pytest.raises(PlanError, match="do not keep their distances"):
+            check_plan(problem, Plan(offsets, 20))

@@ -247,3 +247,10 @@ def test_the_strategy_of_this_name_tells_its_bounds_in_bytes_and_keeps_to_a_capa
     assert search(problem, capacity=plan.nbytes).nbytes == plan.nbytes
     with pytest.raises(BudgetError, match=f"exact: no plan fits in .*{plan.nbytes - 64} bytes"):
         search(problem, capacity=plan.nbytes - 64)
+
+
+def test_a_start_is_that_of_the_operands_that_have_bytes(monkeypatch):
+    problem = problem_of([(0, 0, 1), (3, 0, 1), (0, 0, 1), (5, 0, 1)])
+    plan = exact(problem, nodes=0, start=Plan((9, 0, 9, 3), 9))
+    check_plan(problem, plan)
+    assert plan.offsets[1::2] == (0, 3) and plan.nbytes == 8

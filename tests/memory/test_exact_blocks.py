@@ -6,6 +6,7 @@ from hypothesis import given
 
 from cgraph.memory.check import check_plan
 from cgraph.memory.fit import Limit, OutOfNodesError, choose_sizes
+from cgraph.memory.problem import problem_of
 from cgraph.memory.strategies import BLOCK_STRATEGIES
 from cgraph.memory.strategies.exact_blocks import exact_blocks
 from tests.support.problems import problems, random_problem
@@ -14,6 +15,7 @@ from tests.support.problems import problems, random_problem
 @given(problem=problems(most=6, steps=6))
 def test_exact_blocks_equals_trying_every_partition(problem):
     plan = exact_blocks(problem)
+    check_plan(problem, plan)
     assert plan.proved
     assert plan.nbytes == _least_sum(problem, 0, [])
 
@@ -70,3 +72,11 @@ def test_sizes_are_chosen_within_a_number_of_nodes_and_until_a_time():
     assert choose_sizes([8, 4], rows, Limit(nodes, inf)) == chosen
     with pytest.raises(OutOfNodesError):
         choose_sizes([8, 4], rows, Limit(nodes, monotonic() - 1))
+
+
+def test_operands_of_one_block_do_not_meet_at_their_ends():
+    """Found among random problems: a greedy plan is larger, and a block is taken one step after it was let go."""
+    rows = [(5, 5, 6), (4, 0, 0), (3, 2, 4), (1, 5, 7), (5, 2, 4), (4, 4, 6), (5, 2, 2), (5, 5, 6)]
+    plan = exact_blocks(problem_of(rows))
+    check_plan(problem_of(rows), plan)
+    assert plan.nbytes == 16 and plan.proved

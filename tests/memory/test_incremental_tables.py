@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.memory.incremental_tables import depends_of, tables_of
 from cgraph.memory.strategies.one_each import one_each
+from cgraph.memory.tables import Lists
 from tests.support.planned import planned
 
 
@@ -58,3 +59,9 @@ def test_parts_are_those_computed_inside_a_value():
     (whole,) = (i for i, x in enumerate(steps) if x is compiled.outputs[0])
     assert {steps[i] for i in parts[whole]} == {one, other}
     assert all(not inside for i, inside in enumerate(parts) if i != whole)
+
+
+def test_lists_of_any_number_and_length_come_back():
+    for lists in ([], [[]], [[3], [], [1, 2]], [[], [5]]):
+        assert Lists.of(lists).tolist() == lists
+    assert Lists.of([]).starts.tolist() == [0]

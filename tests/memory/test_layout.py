@@ -3,13 +3,15 @@
 import pytest
 
 import cgraph as cg
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.kernel import ARENA
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
-from cgraph.memory.layout import Layout, NodeFacts, in_order, layout_of, producers_of
+from cgraph.memory.layout import Layout, NodeFacts, StepFacts, in_order, layout_of, producers_of, step_facts
 from cgraph.memory.usage import usage_of
+from cgraph.record import replace
 from tests.support.planned import planned
 
 A, B = cg.Var((6, 6), name="a"), cg.Var((6, 6), name="b")
@@ -135,3 +137,27 @@ def test_a_step_that_writes_into_a_var_has_no_bytes_in_the_arena():
     layout = planned(ONE, updates={v: v * 2}).layout
     written = [value.nbytes for node, value in zip(layout.steps, layout.values) if node.op.writes]
     assert written == [0] and sum(value.nbytes for value in layout.values) == ONE.nbytes
+
+
+def test_a_value_that_later_runs_find_is_computed_beside_a_concat_and_is_in_use_from_the_first_step_to_the_last():
+    joined = cg.concat([ONE, TWO])
+    layout = layout_of(post_order((joined,)), (joined,), (TWO,), NodeFacts(host_target()))
+    assert layout.values[-1].parts == ((0, 0),)
+    assert [(v.step, v.last, v.lasting) for v in layout.values] == [(0, 2, False), (0, 2, True), (2, 2, True)]
+
+
+def test_a_workspace_has_the_bytes_for_these_views_if_the_work_knows_them():
+    facts = NodeFacts(host_target())
+    views = facts.views_of(post_order((ONE,)))
+    for exact, nbytes in ((None, 100), (lambda out, x: out.size - x.size + 33, 33)):
+        work = replace(facts.work(ONE), nbytes=100, exact=exact)
+        assert step_facts(ONE, work, views).workspace == nbytes
+
+
+@pytest.mark.parametrize("fork", [0, 1])
+def test_a_join_in_place_overlaps_the_operand_that_its_work_names(fork):
+    facts, node = NodeFacts(host_target()), ONE + TWO
+    facts.view(A), facts.view(B)
+    facts.steps[node] = StepFacts(node.nbytes, "join", 0, (), (), InPlaceJoin(fork, 8))
+    layout = layout_of(post_order((node,)), (node,), (), facts)
+    assert layout.values[-1].over == InPlaceJoin(layout.value_of[(ONE, TWO)[fork]], 8)

@@ -128,3 +128,11 @@ def test_places_that_share_bytes_are_refused():
     packed.bases[:] = 0
     with pytest.raises(PlanError, match="share bytes"):
         packed.check()
+
+
+def test_an_arena_is_the_least_if_it_exceeds_the_bound_by_less_than_the_alignment():
+    packed = Packing([Group("x", 0, (Slab(0, 100, 0, 1),))], 64)
+    assert (packed.bound, packed.nbytes, packed.is_least) == (100, 128, True)
+    for nbytes, is_least in ((163, True), (164, False)):
+        packed.nbytes = nbytes
+        assert packed.is_least == is_least

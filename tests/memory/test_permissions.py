@@ -4,7 +4,7 @@ from hypothesis import given, settings
 import cgraph as cg
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.bounds import lower_bound
-from cgraph.memory.permissions import permitted_lower_bound
+from cgraph.memory.permissions import aligned_sizes, permitted_lower_bound
 from cgraph.memory.usage import StepValue, usage_of
 from tests.support.graphs import graphs
 from tests.support.planned import planned
@@ -98,3 +98,11 @@ def test_parts_are_made_in_place_where_that_costs_nothing_and_only_there():
     assert (1024,) in found and first.shape not in found
     ways = [usage_of(compiled.layout.values, 64, True, join) for join in (True, False)]
     assert compiled.nbytes <= min(lower_bound(way.problem) for way in ways)
+
+
+def test_sizes_are_rounded_up_except_inside_a_concat_and_over_what_is_inside():
+    values = [
+        StepValue(10, 0, "part", 1), StepValue(10, 1, "over it", 3, overwritable=(0,)), StepValue(10, 2, "beside", 3),
+        StepValue(30, 3, "concat", 3, parts=((0, 0),)), StepValue(10, 4, "over another", 4, overwritable=(2,)),
+    ]  # fmt: skip
+    assert aligned_sizes(values, 64) == [10, 10, 64, 64, 64]

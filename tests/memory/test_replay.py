@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 
 import cgraph as cg
 from cgraph.errors import PlanError
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.kernels.target import host_target
+from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.auto import auto
-from cgraph.memory.replay import check_replay, places_of_vars
+from cgraph.memory.replay import _PlanReplay, check_replay, places_of_vars
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.planning.options import PlanSettings, Request
 from cgraph.planning.orders import ORDERS
 from cgraph.planning.plan import plan_graph
+from cgraph.record import replace as changed
 from tests.support.graphs import graphs
 from tests.support.ops import work_of
 from tests.support.planned import planned
@@ -69,6 +71,8 @@ def test_bytes_that_are_read_later_may_not_be_taken():
     c = a * cg.cos(b)
     run = run_of(planned(c))
     refused(run.moved(b, run.views[a].at.offset), "reads <sin")
+    second = run_of(planned(cg.cos(b) - a))
+    refused(second.moved(b, second.views[a].at.offset), "reads <sin")
 
 
 def test_what_is_kept_may_not_be_taken():
@@ -286,3 +290,39 @@ def test_a_workspace_ends_with_the_arena_at_the_latest():
     larger.check()
     with pytest.raises(PlanError, match=f"which leave the arena of {larger.nbytes - 1} bytes"):
         replace(larger, nbytes=larger.nbytes - 1).check()
+
+
+def test_a_workspace_takes_no_bytes_of_a_value_that_is_always_there():
+    _, y, run = with_workspace()
+    other = next(n for n in run.steps if n.op.name == "add")
+    run = replace(run, steps=(*(n for n in run.steps if n is not other), other)).with_workspace(y, run.nbytes)
+    run = run.moved(other, run.workspaces[y])
+    run.check()
+    with pytest.raises(PlanError, match="should be its own at every step"):
+        check_replay(run.steps, run.views, run.works, run.workspaces, run.nbytes, run.kept, always=(other,))
+
+
+@pytest.mark.parametrize("apart", [0, 60, 64, 100])
+@pytest.mark.parametrize("in_c_order", [None, "result", "operand"])
+def test_a_result_may_overlap_an_operand_that_begins_far_enough_behind_it_if_both_lie_row_by_row(apart, in_c_order):
+    shape = (2, 3, 4, 5)
+    nodes = {"result": cg.Var(shape, name="result"), "operand": cg.Var(shape, name="operand")}
+    replay = object.__new__(_PlanReplay)
+    replay.views, replay.bytes_of = {}, dict.fromkeys(nodes.values(), (0, 480))
+    for (name, node), at in zip(nodes.items(), (0, apart)):
+        replay.views[node] = (contiguous if name == in_c_order else by_rows)(Pointer(ARENA, at), shape, "f4")
+    if in_c_order is None and apart >= 64:
+        replay.check_over(*nodes.values(), 64)
+        return
+    text = "does not lie row by row" if in_c_order else f"begins {apart} bytes before .*, 64 are needed"
+    with pytest.raises(PlanError, match=text):
+        replay.check_over(*nodes.values(), 64)
+
+
+def test_a_workspace_has_as_many_bytes_as_these_views_need():
+    _, y, run = with_workspace()
+    works = {**run.works, y: changed(run.works[y], exact=lambda *views: 64)}
+    run = replace(run, works=works, workspaces={y: run.nbytes}, nbytes=run.nbytes + 64)
+    run.check()
+    with pytest.raises(PlanError, match="leave the arena"):
+        replace(run, nbytes=run.nbytes - 1).check()

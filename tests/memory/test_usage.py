@@ -6,9 +6,11 @@ overwrite, that are wanted by two results; results that are parts; operands read
 
 from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.permissions import aligned_sizes, permitted_lower_bound
@@ -180,3 +182,23 @@ def test_what_bounds_read_is_the_problem_of_strategies(values, alignment, overwr
     assert spans.nbytes.tolist() == problem.nbytes.tolist() and all(n % alignment == 0 for n in spans.nbytes.tolist())
     assert spans.first.tolist() == problem.first.tolist() and spans.last.tolist() == problem.last.tolist()
     assert lower_bound(spans) == lower_bound(problem)
+
+
+def test_a_value_of_no_bytes_is_no_part():
+    values = [
+        StepValue(0, 0, "empty", 2), StepValue(8, 1, "y", 2), StepValue(8, 2, "both", 2, parts=((0, 0), (1, 0))),
+    ]  # fmt: skip
+    assert usage_of(values, 1).inside == [-1, 2, -1]
+
+
+@pytest.mark.parametrize(("last", "is_over"), [(2, True), (3, False), (4, False)])
+def test_a_result_overlaps_a_part_of_a_concat_only_if_no_step_reads_that_any_more(last, is_over):
+    values = [
+        StepValue(8, 0, "x", 3),
+        StepValue(8, 1, "y", 2),
+        StepValue(16, 2, "both", last, parts=((0, 0), (1, 8))),
+        StepValue(16, 3, "z", 4, over=InPlaceJoin(0, 8)),
+    ]
+    assert (usage_of(values, 1).pieces is not None) == is_over
+    values[0].lasting = True
+    assert usage_of(values, 1).pieces is None

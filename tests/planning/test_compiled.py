@@ -46,6 +46,22 @@ def test_workspaces_and_bodies_of_loops_count():
     assert planned(cg.cumsum(x, 0)).inner == {}
 
 
+def test_inner_plans_are_told_apart_by_their_step_and_name():
+    x = cg.Var((3,), name="x")
+    compiled = planned(cg.cumsum(x, 0), cg.cumprod(x, 0))
+    works = dict(compiled.layout.works)
+    for node, names in zip(compiled.layout.steps, (("one", "two"), ("two",))):
+        works[node] = replace(works[node], inner={name: (node, name) for name in names})
+    inner = replace(compiled, layout=replace(compiled.layout, works=works)).inner
+    assert list(inner) == list(inner.values()) and len(inner) == 3
+
+
+def test_bounds_count_whole_multiples_of_the_alignment():
+    x = cg.Var((3,), name="x")
+    compiled = planned(cg.cumsum(x, 0) + cg.cumprod(x, 0))
+    assert compiled.peak_nbytes == compiled.lower_bound == 128 and compiled.plain_lower_bound == 192
+
+
 def with_filter() -> tuple[Compiled, Node, Node]:
     """A plan in which one constant is read as it is, a part of it as a view, and another constant beside it."""
     x, w, b = cg.Var((3,), name="x"), Const(np.arange(6, dtype="f4").reshape(2, 3)), Const(np.ones(3, "f4"))

@@ -154,6 +154,8 @@ def test_what_is_frozen_is_no_input_no_target_of_an_update_and_does_not_change()
     ):
         with pytest.raises(cg.GraphError, match=f"freeze has w .*{role}"):
             cg.compile(x * w, inputs, updates, freeze=[w], **options)
+        with pytest.raises(cg.GraphError, match=f"freeze has w .*{role}"):
+            cg.compile(x * w, inputs, updates, freeze=[cell("other"), w], **options)
 
 
 def test_what_is_named_twice_counts_once():
@@ -290,3 +292,10 @@ def test_a_request_of_other_roots_has_outputs_first_and_sources_in_the_order_of_
     other = request.of((a, b, w, v))
     assert (other.outputs, other.inputs, list(other.updates.items())) == ((a, b), (b, a), [(w, w), (v, v)])
     assert Request((), (), {v: v - 1}).of((w,)).updates == {v: w}
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", np.float16])
+def test_weights_are_stored_in_the_dtype_of_the_name(name):
+    dtype = CompileOptions(weights_dtype=name).storage_dtype
+    assert dtype.itemsize == 2 and dtype == CompileOptions(weights_dtype=dtype).storage_dtype
+    assert CompileOptions().storage_dtype is None

@@ -17,6 +17,7 @@ from cgraph.ops.shape import Contiguous
 from cgraph.planning import plan as planning
 from cgraph.planning.options import CompileOptions, PlanSettings, Request
 from cgraph.planning.plan import cached_nodes, check_budget, detach, plan_graph, plan_request, round_of
+from cgraph.record import replace
 from tests.support.planned import planned
 
 
@@ -207,3 +208,20 @@ def test_rounds_of_loops_are_planned_alike_but_without_budget_and_changing_vars(
     own = PlanSettings(host_target(), 128, auto, "breadth_first", (rows,), Budget(1 << 20))
     plan_graph(Request((final,), (rows,), {}), own)
     assert settings == [PlanSettings(host_target(), 128, auto, "breadth_first")]
+
+
+def test_what_a_budget_changed_is_checked_with_its_own_outputs_and_stored_values(monkeypatch):
+    x, w, checked = cg.Var((8,), name="x"), cg.Var((8,), name="w"), []
+
+    def changed(choice, budget, planner):
+        (way, plan) = choice
+        layout = replace(way.layout, lasting=(x,), always=frozenset({w}))
+        return replace(way, layout=layout), plan
+
+    monkeypatch.setattr(planning, "fit_plan", changed)
+    monkeypatch.setattr(planning, "check_and_place", lambda choice, *given: checked.append(given) or {})
+    compiled = plan_graph(
+        Request((cg.cumprod(x, 0) * cg.cumsum(w, 0),), (x,), {}), PlanSettings(host_target(), 64, auto, changing=(x,))
+    )
+    ((_, ends, always),) = checked
+    assert (ends, always, compiled.outputs) == ((x,), {w}, (x,))

@@ -11,6 +11,7 @@ import cgraph as cg
 from cgraph.cli import main
 from cgraph.errors import GraphError, PlanError
 from cgraph.memory.strategies.one_each import one_each
+from cgraph.planning import strategy as strategies
 from cgraph.planning.strategy import GROUP
 
 
@@ -120,3 +121,12 @@ def test_problems_and_plans_are_made_without_a_graph():
     problem = cg.Problem(operands, alignment=64)
     assert problem.nbytes.tolist() == [128, 64] and problem.first.tolist() == [0, 1] and problem.last.tolist() == [1, 2]
     assert mine(problem).nbytes == one_each(problem).nbytes == 192
+
+
+@pytest.mark.parametrize("options", [{}, {"capacity": 7}])
+def test_the_exact_strategy_by_its_name_has_a_capacity_and_a_line_of_progress(monkeypatch, options):
+    asked = []
+    monkeypatch.setattr(strategies, "exact", lambda problem, **given: asked.append((problem, given)) or "plan")
+    assert strategies.strategy_named("exact")("problem", **options) == "plan"
+    ((problem, given),) = asked
+    assert problem == "problem" and given["capacity"] == options.get("capacity") and callable(given["tell"])

@@ -21,6 +21,8 @@ def test_another_shape_and_one_sided_infinities_are_infinite():
     assert difference(y[:1], y) == math.inf
     assert difference(np.array([1.0, np.nan]), y) == difference(np.array([1.0, np.inf]), y) == math.inf
     assert difference(np.zeros(0), np.zeros(0)) == 0
+    for other in (np.nan, np.inf, -np.inf):
+        assert difference(y, np.array([1.0, other])) == math.inf
 
 
 def test_zeros_differ_from_anything_by_more_than_any_tolerance():

@@ -142,3 +142,13 @@ def test_arrays_are_checked_as_a_call_checks_them():
     x = cg.Var((6, 4), name="x")
     with pytest.raises(InputError, match="x"):
         cg.compile(x + 1, [x]).run_each([A[:3]], lambda i, value: None)
+
+
+@pytest.mark.parametrize("updates", [False, True])
+def test_a_run_that_writes_vars_waits_for_its_turn(monkeypatch, updates):
+    x, v = cg.Var((6, 4), name="x"), cg.Var((6, 4), name="v").assign(A)
+    f, turns = cg.compile([x * v], [x], {v: v + 1} if updates else {}), []
+    wait = f.between_runs
+    monkeypatch.setattr(f, "between_runs", lambda work: turns.append(1) or wait(work))
+    np.testing.assert_array_equal(each(f, A)[0], A * A)
+    assert len(turns) == updates

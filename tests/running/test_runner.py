@@ -93,7 +93,7 @@ def test_after_a_run_that_failed_everything_is_computed_anew():
     kept.assign(-ramp(4))
     with pytest.raises(ValueError, match="negative"):
         f(-np.ones(4))
-    assert len(f._idle) == 1
+    assert len(f._idle) == 1 and f._idle[0].state is None
     np.testing.assert_array_equal(f(np.ones(4)), -np.cumsum(ramp(4)))
 
 
@@ -132,11 +132,12 @@ def test_functions_in_one_arena_do_not_take_over_each_others_values():
 
 def test_runs_for_a_timer_read_the_cells_and_write_none():
     f, _, count = with_cells()
+    f(np.ones(4))
     count.assign(5.0)
     with f.instance_for((np.ones(4),), {}) as instance:
         instance.run()
         instance.run()
-    assert count.value == 5 and len(f._idle) == 1
+    assert count.value == 5 and len(f._idle) == 1 and f._idle[0].state is None
     with pytest.raises(ZeroDivisionError), f.instance_for((), {"x": np.ones(4)}):
         raise ZeroDivisionError
     assert len(f._idle) == 1
@@ -199,6 +200,35 @@ def test_results_are_arrays_of_another_library_but_never_views_that_it_cannot_tr
         f(np.ones(3), copy=False)
     with pytest.raises(InputError, match="not a library"):
         plain.returning("pandas")
+
+
+def test_arrays_in_a_devices_memory_are_views_that_a_library_can_track(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_dlpack=lambda x: x))
+    x = cg.Var((3,), name="x")
+    f = cg.compile(x + 1, [x], engine="cuda-sim").returning("torch")
+    result = f(np.ones(3), copy=False)
+    assert type(result).__name__ == "DeviceArray" and np.asarray(result).tolist() == [2, 2, 2]
+
+
+def test_views_are_returned_also_after_calls_on_the_fast_path():
+    x = cg.Var((3,), name="x")
+    f = cg.compile(cg.cumsum(x, 0), [x])
+    array = np.ones(3, "f4")
+    copy = f(array)
+    view, other = f(array, copy=False), f(2 * array, copy=False)
+    assert np.shares_memory(view, other) and view.tolist() == [2, 4, 6] and copy.tolist() == [1, 2, 3]
+    assert f.names == ("output0",) and cg.compile([x, x + 1], [x]).names == ("output0", "output1")
+
+
+def test_a_cell_that_a_run_may_be_writing_counts_as_changed():
+    f, kept, _ = with_cells()
+    f(np.ones(4))
+    (record,), asked = f._idle, []
+    f.incremental = SimpleNamespace(steps=lambda state, changed: asked.append(changed))
+    for then, now in ((record.versions, record.versions), ([None, 3], [None, 3]), ([None, 3], [8, 3])):
+        record.versions = then
+        f._steps(record, now)
+    assert asked == [f._always, f._always | {f.cells[0]}, f._always | {f.cells[0]}]
 
 
 def test_a_function_shows_its_inputs_outputs_and_arena():

@@ -44,6 +44,8 @@ def test_a_length_beyond_the_largest_one_is_refused(n, m, axis, count):
     most = TABLE.shape[axis]
     with pytest.raises(InputError, match=f"{count} elements along axis {axis} of a result whose maximum is {most}"):
         trimmed()(TABLE, n, m)
+    with pytest.raises(InputError, match=f"{count} elements along axis {axis} of a result whose maximum is {most}"):
+        trimmed(({axis: 2 + axis}, {}))(TABLE, n, m)
 
 
 def test_a_condition_is_told_before_a_length():

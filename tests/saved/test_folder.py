@@ -28,6 +28,7 @@ from cgraph.saved.layout import GRAPH, MANIFEST, PAGE, VERSION, with_sum
 from cgraph.saved.manifest import MOST_VALUES
 from cgraph.saved.parts import places_of
 from cgraph.saved.write import save
+from cgraph.system.file_ownership import stamp_of
 from tests.support.exchange import exchanged_before_call
 from tests.support.injection import Lines, events
 from tests.support.kernels import TARGETS
@@ -555,3 +556,19 @@ def test_a_process_grows_by_the_constants_and_the_plan(tmp_path):
     run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "saved")], capture_output=True, text=True)
     constants = sum(path.stat().st_size for path in tmp_path.glob("saved/*"))
     assert int(run.stdout) <= constants + function.nbytes + (5 << 20), run.stderr
+
+
+def test_a_folder_that_is_refused_is_closed_and_each_file_has_its_own_stamp(saved, monkeypatch):
+    names = [MANIFEST, "state.bin"]
+    folder = Folder(saved, False)
+    for name in names:
+        _ = folder[name]
+    assert [folder.stamp(name) for name in names] == [stamp_of(os.stat(saved / name)) for name in names]
+    folder.close()
+    closed, close = [], saved_folder.close_folder
+    monkeypatch.setattr(saved_folder, "close_folder", lambda handle: closed.append(handle) or close(handle))
+    monkeypatch.setattr(saved_folder, "is_closed", lambda status: False)
+    with pytest.raises(FormatError, match="may have been written by others"):
+        Folder(saved, False)
+    assert len(closed) == 1
+    Folder(saved, True).close()

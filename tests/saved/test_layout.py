@@ -35,6 +35,7 @@ def test_a_text_with_its_sum_is_json_and_any_change_is_noticed(entries):
         assert not sum_fits(raw[:at] + bytes([raw[at] ^ 4]) + raw[at + 1 :])
         assert not sum_fits(raw[:at])
     assert not sum_fits(raw + b"\n") and not sum_fits(b"")
+    assert not sum_fits(with_sum("}")), "a sum of nothing"
 
 
 def test_a_sum_of_parts_is_that_of_the_whole():

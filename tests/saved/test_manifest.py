@@ -8,6 +8,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.saved import manifest
 from cgraph.saved.layout import FORMAT, VERSION, with_sum
 from cgraph.saved.manifest import (
     FileArrays,
@@ -23,6 +24,7 @@ from cgraph.saved.manifest import (
     spec_of,
     target_of,
     unique,
+    variable_of,
 )
 from cgraph.system.machine import system_name
 from cgraph.version import __version__
@@ -35,12 +37,12 @@ ENTRIES = {
 
 
 def test_a_manifest_names_each_var_in_its_roles():
-    manifest = manifest_of(json.loads(json.dumps(ENTRIES)))
-    x, w, v = manifest.variables
-    assert manifest.inputs == (x,) and manifest.cells == (v, w) and manifest.updated == (w,)
-    assert manifest.starts == (-1, 64, 0) and (w.name, w.where, str(w.spec)) == ("w", "a.py:2", "int64[]")
-    assert [str(y.spec) for y in manifest.outputs] == ["float32[2]", "int64[]"] and manifest.names == ("y", "z")
-    assert x.cell is not w.cell and w.assign(3).value == 3 and manifest.files == {"state.bin": [72, 5]}
+    read = manifest_of(json.loads(json.dumps(ENTRIES)))
+    x, w, v = read.variables
+    assert read.inputs == (x,) and read.cells == (v, w) and read.updated == (w,)
+    assert read.starts == (-1, 64, 0) and (w.name, w.where, str(w.spec)) == ("w", "a.py:2", "int64[]")
+    assert [str(y.spec) for y in read.outputs] == ["float32[2]", "int64[]"] and read.names == ("y", "z")
+    assert x.cell is not w.cell and w.assign(3).value == 3 and read.files == {"state.bin": [72, 5]}
 
 
 @pytest.mark.parametrize(("name", "value"), [
@@ -96,7 +98,9 @@ def test_what_does_not_fit_is_named_first_the_version_then_the_system_then_the_p
     fits = {"version": VERSION, "cgraph": __version__, "system": system_name(), "targets": {target: {}}}
     features = host_architecture().needs[target]
     assert misfit(fits, frozenset(features)) is None
-    assert f"cgraph {__version__}, format 0; this is" in misfit(fits | {"version": 0, "system": ""}, frozenset())
+    assert misfit(fits | {"version": 0, "system": ""}, frozenset()) == (
+        f"it was saved by cgraph {__version__}, format 0; this is cgraph {__version__}, format {VERSION}"
+    )
     assert "saved by cgraph 0.1, format" in misfit(fits | {"cgraph": "0.1"}, frozenset())
     assert (
         misfit(fits | {"system": "plan9 mips"}, frozenset()) == f"it was saved for plan9 mips; this is {system_name()}"
@@ -162,3 +166,31 @@ def test_every_element_of_a_view_lies_inside(offset, strides, low, high):
     with pytest.raises(FormatError, match="outside of its memory"):
         check_inside(below, 1000)
     check_inside(View(Pointer("arena", 99), (0, 3), strides, "f4"), 0)
+
+
+@pytest.mark.parametrize("start", [-2, -1, 0, 64])
+def test_a_value_begins_at_a_byte_or_is_absent(start):
+    entry = ["w", "f8", [3], "a.py:1", start]
+    if start < -1:
+        with pytest.raises(FormatError, match="malformed: variables"):
+            variable_of(entry)
+        return
+    var, place = variable_of(entry)
+    assert (var.name, var.where, str(var.spec), place) == ("w", "a.py:1", "float64[3]", start)
+    for i, other in ((0, 1), (3, None), (4, True), (4, 1.0)):
+        with pytest.raises(FormatError, match="malformed"):
+            variable_of([*entry[:i], other, *entry[i + 1 :]])
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize("limit", ["LARGEST", "MOST_VALUES"])
+def test_a_manifest_may_have_as_many_bytes_and_values_as_the_limits_say(monkeypatch, limit, missing):
+    raw = with_sum(json.dumps({"format": FORMAT, "list": [1, 2, {"a": 3}]}))
+    counted = {"LARGEST": len(raw), "MOST_VALUES": sum(raw.count(mark) for mark in (b",", b":", b"[", b"{"))}
+    monkeypatch.setattr(manifest, limit, counted[limit] - missing)
+    file = np.frombuffer(raw, np.uint8)
+    if not missing:
+        assert entries_of(file)["list"] == [1, 2, {"a": 3}]
+        return
+    with pytest.raises(FormatError, match=f"at most {len(raw) - 1}" if limit == "LARGEST" else "holds more than"):
+        entries_of(file)

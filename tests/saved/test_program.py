@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cgraph.engine.cpu import ring
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.errors import FormatError
 from cgraph.ir.spec import Spec
 from cgraph.kernels.control import BEGIN, BETWEEN, FIRST_MOVE, MOVE_WORDS, MOVES, REPEAT, SKIP
 from cgraph.kernels.kernel import ARENA, Jump, Kernel
 from cgraph.memory.tables import Lists, Tables
+from cgraph.saved import program
 from cgraph.saved.entry import add_tables
-from cgraph.saved.layout import JUMP, KINDS
+from cgraph.saved.layout import JUMP, KINDS, PAGE
 from cgraph.saved.manifest import FileArrays, SavedOutput, SavedVar
 from cgraph.saved.pieces import Pieces
 from cgraph.saved.program import as_tuple, check_jumps, check_rows, kernel_of, relocations_of, tables_of, views_of
@@ -66,7 +68,7 @@ def test_relocations_take_their_own_positions_and_offsets():
 @pytest.mark.parametrize("symbols", [
     SYMBOLS[1:], SYMBOLS[:-1], [*SYMBOLS[:3], [6, 3, 1]], [*SYMBOLS[:3], [7, 0, 1]], [*SYMBOLS[:3], [6, -1, 1]],
     [*SYMBOLS[:3], [6, 2, 2]], [*SYMBOLS[:3], [5, 0, 1]], [[4, 0, 4], [4, 0, 0], [5, 0, 0]],
-    [[4, 0, 5], [4, 1, -1], [5, 0, 0]],
+    [[4, 0, 5], [4, 1, -1], [5, 0, 0]], [*SYMBOLS[:2], SYMBOLS[3]], [SYMBOLS[0], [5, 0, 2], SYMBOLS[3]],
 ], ids=str)  # fmt: skip
 def test_symbols_that_are_missing_outside_or_repeated_are_refused(symbols):
     with pytest.raises(FormatError, match="malformed: symbols"):
@@ -200,3 +202,22 @@ def test_each_output_has_one_place():
     for outputs in (1, 3):
         with pytest.raises(FormatError, match="malformed: views"):
             located(*places, outputs=outputs)
+
+
+@pytest.mark.parametrize("is_verified", [False, True])
+def test_a_ring_has_the_pieces_of_its_file_and_sums_of_them_if_constants_were_checked(monkeypatch, is_verified):
+    whole = np.arange(3 * PAGE).astype(np.uint8)
+    places = [(0, PAGE), (PAGE, 2 * PAGE)]
+    arrays = [whole[start : start + nbytes] for start, nbytes in places]
+    code = SimpleNamespace(constants=(np.zeros(3), *arrays))
+    parts = SimpleNamespace(ring=("w", (1, 2), 4 * PAGE), places=places, weights=whole, is_verified=is_verified)
+    monkeypatch.setattr(ring, "pieces_of", lambda code, place: [place(x) for x in code.constants])
+    monkeypatch.setattr(ring, "place_pieces", lambda pieces, nbytes: (*pieces, nbytes))
+    monkeypatch.setattr(program, "replace", lambda code, ring: ring)
+    read = program.with_ring(code, parts)
+    assert (read.path, read.stamp, read.nbytes, read.pieces) == ("w", (1, 2), 4 * PAGE, (None, 0, PAGE, 4 * PAGE))
+    assert set(read.sums) == ({0, PAGE} if is_verified else set())
+    for (start, _), array in zip(places, arrays):
+        assert not is_verified or read.sums[start].fits(array.data)
+    parts.ring = None
+    assert program.with_ring(code, parts) is code

@@ -10,8 +10,8 @@ from cgraph.engine.cpu.code import Symbol
 from cgraph.errors import FormatError
 from cgraph.kernels.kernel import ARENA, Pointer, View
 from cgraph.ops.leaf import Const
-from cgraph.saved.entry import add_code, callback_labels, in_program_order, plain, target_of, view_entry
-from cgraph.saved.layout import KINDS
+from cgraph.saved.entry import add_code, callback_labels, in_program_order, plain, target_of, view_entry, weights_of
+from cgraph.saved.layout import KINDS, PAGE
 from cgraph.saved.pieces import Pieces
 from tests.support.emulated import TilesEngine
 
@@ -123,3 +123,12 @@ def test_constants_of_equal_bytes_lie_once_in_the_file(tmp_path):
     cg.compile(cg.cumsum(x * Const(w), 0) * Const(w.copy()), [x], passes=False).save(tmp_path / "saved")
     (file,) = (tmp_path / "saved").glob("constants-*.bin")
     assert w.nbytes <= file.stat().st_size < 2 * w.nbytes
+
+
+def test_weights_of_a_ring_begin_at_pages_in_the_order_of_its_pieces():
+    pieces = [SimpleNamespace(constant=i) for i in (2, 0)]
+    code, ring = code_of([], ARRAYS), SimpleNamespace(nbytes=5 * PAGE, pieces=pieces)
+    file, entry = weights_of(code, ring)
+    raw = b"".join(map(bytes, file.parts))
+    assert entry == [5 * PAGE, [[0, 12], [PAGE, 4]]] and file.nbytes == len(raw) == 2 * PAGE
+    assert raw[:12] == ARRAYS[2].tobytes() and raw[PAGE : PAGE + 4] == ARRAYS[0].tobytes()

@@ -100,3 +100,12 @@ def test_an_interpreter_has_all_of_its_functions_and_code_that_cannot_be_placed_
     monkeypatch.setattr(function, "place_image", fail)
     with pytest.raises(FormatError, match="^an address that nobody knows$"):
         function.place_code(parts, "kernels")
+
+
+def test_cells_that_only_update_edges_write_are_shared_too(tmp_path):
+    x, last = cg.Var((3,), name="x"), cg.Var((3,), name="last")
+    cg.compile([], [x], {last: x * 2}).save(tmp_path / "saved")
+    f, other = cg.load(tmp_path / "saved"), cg.load(tmp_path / "saved")
+    f.share_cells(other)
+    f(ONES)
+    assert not f.cells and other.state["last"].value.tolist() == [2, 2, 2]

@@ -11,6 +11,8 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
+from cgraph.formats.model import Model
+from cgraph.running.trimming_runner import Trims
 from cgraph.saved import write
 from cgraph.saved.layout import GRAPH, MANIFEST, STATE, sum_fits
 from cgraph.saved.pieces import Pieces
@@ -198,3 +200,31 @@ def test_a_function_is_read_between_two_of_its_runs(monkeypatch, tmp_path):
     save([function], tmp_path / "saved")
     bytes_of([function])
     assert reads == [[function], [function]]
+
+
+def test_functions_that_cut_their_results_in_other_ways_are_not_saved_together():
+    x, n = cg.Var((3,), name="x"), cg.Var((), "int64", "n")
+    functions = [Model((x, n), (x + 0,), ("y",), counts={0: {0: count}}).compile() for count in (n + 0, n + 0)]
+    one, other = functions
+    assert facts_of(one) == facts_of(other)
+    other.trims = Trims(other.trims.cases, ("a condition",))
+    assert facts_of(one) != facts_of(other)
+
+
+def test_each_function_is_saved_in_the_form_that_can_be_saved(monkeypatch):
+    class Runs:
+        """A function with another one in its place when it is saved."""
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def for_saving(self) -> str:
+            return f"{self.name} for saving"
+
+        def between_runs(self, work):
+            return [self.name, *work()]
+
+    monkeypatch.setattr(write, "file_parts", lambda functions, names, graph: [*functions, names, graph])
+    assert files_of([Runs("one"), Runs("two")], ["y"], b"g") == [
+        "one", "one for saving", "two for saving", ["y"], b"g",
+    ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ import pytest
 import cgraph as cg
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.model import Alternative, Model
+from cgraph.ir.spec import Spec
 from cgraph.running.string_codes import StringCodes
 from cgraph.running.text_features import TextFeature, TextInput, TextSplitter
 from cgraph.saved.layout import MANIFEST, with_sum
-from cgraph.saved.trimmed import case_of, pair_of
+from cgraph.saved.manifest import SavedOutput, SavedVar
+from cgraph.saved.trimmed import case_of, pair_of, strings_of, trims_of
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
 
@@ -239,3 +242,26 @@ def test_a_case_has_a_condition_and_an_array_among_the_outputs(entry, fits):
     else:
         with pytest.raises(FormatError, match="malformed"):
             case_of(entry, outputs)
+
+
+@pytest.mark.parametrize(("texts", "fits"), [([], True), (["a"], True), (["a", "b"], False)])
+def test_conditions_that_a_run_checks_are_the_last_outputs(texts, fits):
+    manifest = SimpleNamespace(outputs=[SavedOutput(Spec((), np.dtype(bool)))], names=("y",))
+    entry = {"cases": [[[-1, 0, []]]], "texts": texts, "strings": None}
+    if fits:
+        assert trims_of(entry, manifest).texts == tuple(texts)
+        return
+    with pytest.raises(FormatError, match="conditions"):
+        trims_of(entry, manifest)
+
+
+@pytest.mark.parametrize(("dtype", "fits"), [("i8", True), ("i4", True), ("u8", False), ("f4", False), ("?", False)])
+def test_codes_of_strings_are_signed_integers(dtype, fits):
+    x = SavedVar("x", Spec((3,), np.dtype(dtype)), "")
+    manifest = SimpleNamespace(inputs=(x,))
+    entry = {"words": ["a", "b"], "inputs": [0], "outputs": []}
+    if fits:
+        assert strings_of(entry, manifest, 1).numbers == {"a": 0, "b": 1}
+        return
+    with pytest.raises(FormatError, match="an input of strings"):
+        strings_of(entry, manifest, 1)

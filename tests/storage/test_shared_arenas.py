@@ -27,6 +27,7 @@ def test_small_arenas_are_dropped_once_a_program_needs_more():
     assert arenas.nbytes == 100 and arenas.take() is idle
     arenas.give(idle)
     arenas.need(200)
+    assert not arenas._idle, "their memory is free at once"
     arenas.give(busy)
     large = arenas.take()
     assert large not in (busy, idle) and large.memory.nbytes == 200

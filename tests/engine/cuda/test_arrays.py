@@ -195,3 +195,12 @@ def test_an_array_of_a_device_is_copied_or_refused():
     assert np.asarray(found, copy=True).shape == (3, 4)
     with pytest.raises(ValueError, match=r"float32\[3,4\] on a simulated GPU> is not in the host's memory.*copy=None"):
         np.asarray(found, copy=False)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)])
+def test_a_copy_on_the_host_has_the_dtype_that_is_asked_for(shape):
+    x = cg.Var(shape, name="x")
+    array = cg.compile(x * 2, x, engine="cuda-sim")(np.ones(shape, "f4"), copy=False)
+    for dtype in (None, np.dtype("f8"), np.dtype("i2")):
+        copy = array.__array__(dtype)
+        assert copy.dtype == (dtype or "f4") and copy.tolist() == np.full(shape, 2).tolist()

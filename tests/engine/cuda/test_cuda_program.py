@@ -94,3 +94,73 @@ def test_a_jump_reads_its_byte_once_the_copy_is_there_and_after_the_run_was_chec
             with pytest.raises(Exception, match="a step"):
                 instance._jumps(segment)
             assert not instance.queue.left
+
+
+def stub(**fields) -> CudaInstance:
+    """An instance with these fields alone."""
+    instance = object.__new__(CudaInstance)
+    for name, value in fields.items():
+        setattr(instance, name, value)
+    return instance
+
+
+@pytest.mark.parametrize("graphs", [True, False])
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("repeats", [True, False])
+def test_launches_run_as_a_graph_unless_each_is_checked_or_a_loop_changes_them(graphs, check, repeats):
+    ran = []
+    instance = stub(
+        program=SimpleNamespace(graphs=graphs, check=check),
+        queue=SimpleNamespace(run=lambda table: ran.append("table"), wait=lambda: ran.append("wait")),
+        graphs=SimpleNamespace(run=lambda segment, addresses: ran.append(addresses)), _bound={"a": 3, "b": 7},
+    )  # fmt: skip
+    instance._run_segment(Segment(np.zeros((2, 5), np.int64), rows=(0, 1), repeats=repeats))
+    is_graph = graphs and not check and not repeats
+    assert ran == [(3, 7) if is_graph else "table", *(["wait"] if check else [])]
+
+
+def test_kernels_take_whole_groups_of_arguments_and_one_at_least():
+    assert [program.round_words(count) for count in (0, 1, 8, 9, 16)] == [8, 8, 8, 16, 16]
+
+
+def test_of_several_rows_that_failed_the_first_is_told():
+    stops = object.__new__(Stops)
+    stops.rows, stops.words = np.array([2, 5, 9]), np.zeros(3, np.int64)
+    stops.memory = SimpleNamespace(address=0)
+    stops.queue = SimpleNamespace(
+        download=lambda at, words: words.__setitem__(slice(None), [0, 4, 6]), wait=lambda: None, fill=lambda *_: None
+    )
+    assert stops.first() == (5, 4)
+
+
+@pytest.mark.parametrize("there", [(True, True), (True, False), (False, True), (False, False)])
+def test_a_run_that_writes_first_values_has_a_word_that_no_value_has(monkeypatch, there):
+    moved = []
+    instance = stub(
+        code=SimpleNamespace(variables=(), targets=(), updated=("a", "b")), program=SimpleNamespace(device=None),
+        _done="before", _cell=lambda x: None, _move=lambda symbol, address: moved.append(address),
+    )  # fmt: skip
+    monkeypatch.setattr(program, "DeviceWord", lambda device: SimpleNamespace(memory=SimpleNamespace(address=64)))
+    cells = {x: SimpleNamespace(is_there=is_there) for x, is_there in zip("ab", there)}
+    instance.bind({}, cells, None)
+    assert (instance._done == "before") == all(there) and moved == ([] if all(there) else [64])
+
+
+def test_a_run_that_fails_half_way_leaves_the_old_values_of_all_vars():
+    """Of `c` there is none; the others are those of copies that the run does not change."""
+
+    def fail(parts):
+        raise EngineError("lost")
+
+    cells = {x: SimpleNamespace(is_there=x != "c", newer=None, await_device=lambda word: None) for x in "abc"}
+    copies = {x: SimpleNamespace(writer=None) for x in "abc"}
+    instance = stub(
+        code=SimpleNamespace(updated=tuple("abc")), _cells=cells, _copy=copies.get, _old_copy=lambda x: f"old {x}",
+        _done=None, queue=SimpleNamespace(runs_whole=False, wait=lambda: None), _run_segments=fail,
+    )  # fmt: skip
+    with pytest.raises(EngineError):
+        instance._update([Segment(np.zeros((1, 5), np.int64), rows=(0,))])
+    assert [cells[x].newer for x in "abc"] == ["old a", "old b", None]
+    instance._run_segments = lambda parts: None
+    instance._update([])
+    assert [cells[x].newer for x in "abc"] == list(copies.values())

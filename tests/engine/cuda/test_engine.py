@@ -1,5 +1,7 @@
 """The engine over a simulated GPU: whole graphs, Vars on the device, steps on the host, failures that are data."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,9 @@ from cgraph.engine.cuda import engine as engine_module
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.engine.cuda.simulated import SimulatedQueue
 from cgraph.errors import BudgetError, EngineError, NoKernelError, PositionError
+from cgraph.ir.work import Part
+from cgraph.kernels.callback import callback_call
+from cgraph.kernels.kernel import Call, Kernel
 from cgraph.storage.cell import CellValue
 from nn import models, optim
 from tests.support.tolerance import assert_near
@@ -335,3 +340,39 @@ def test_a_new_arena_is_filled_on_request(poison, monkeypatch):
     monkeypatch.setattr(SimulatedQueue, "fill", lambda *given: fills.append(given[1:]) or fill(*given))
     function, instance = chain(poison=poison)
     assert ((instance.arena.address, function.nbytes, 0xFF) in fills) == poison
+
+
+def test_a_part_is_refused_if_any_of_its_calls_runs_on_the_host():
+    here = callback_call(lambda outs, xs: None, (), ())
+    there = Call(Kernel("one"), (), 1)
+    for calls, is_allowed in (([there, here], False), ([here, there], False), ([there], True), ([], True)):
+        part = Part("a step", calls)
+        assert CudaEngine(SIMULATED)._allowed(part) is part
+        if is_allowed:
+            assert CudaEngine(SIMULATED, host=False)._allowed(part) is part
+            continue
+        with pytest.raises(NoKernelError, match="^a step runs on the host"):
+            CudaEngine(SIMULATED, host=False)._allowed(part)
+
+
+@pytest.mark.parametrize("array", [np.arange(12).reshape(3, 4).T, np.arange(12.0)[::-2], np.zeros((0, 3))])
+def test_a_constant_lies_in_c_order_on_the_device(array):
+    device = engine_module.open_device(SIMULATED)
+    memory, found = engine_module.upload_constant(device, array), np.empty(array.shape, array.dtype)
+    queue = device.queue()
+    queue.download(memory.address, found)
+    queue.wait()
+    np.testing.assert_array_equal(found, array)
+
+
+def test_a_kernel_is_loaded_once_for_each_number_of_arguments(monkeypatch):
+    kernel, loaded = Kernel("one"), []
+    keys = [(kernel, 8), (kernel, 16), (Kernel("two"), 8), (kernel, 8)]
+    device = SimpleNamespace(target="a GPU", load=lambda name, text: loaded.append(name) or name)
+    store = SimpleNamespace(ptx=lambda kernel, words, target: (f"{kernel.family} {words}", target))
+    monkeypatch.setattr(engine_module, "open_device", lambda number: device)
+    monkeypatch.setattr(engine_module, "keys_of", lambda code: keys)
+    monkeypatch.setattr(engine_module, "store", lambda: store)
+    monkeypatch.setattr(engine_module, "cells_of", lambda number: None)
+    program = CudaEngine().program(SimpleNamespace(constants=()))
+    assert program.loaded == ("one 8", "one 16", "two 8", "one 8") and loaded == ["one 8", "one 16", "two 8"]

@@ -1,6 +1,7 @@
 """What the simulator of GPUs finds, each fault planted in a few lines of PTX; and what it computes."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -321,3 +322,36 @@ def test_a_branch_is_taken_where_its_guard_says(guard, is_low):
     body = f"\tsetp.lt.u32 \t%p1, %r1, 5;\n\t{guard} bra \t$L_end;\n\tst.global.b32 \t[%rd6], %r3;\n$L_end:\n"
     stored = [4 * i if (i < 5) == is_low else 0 for i in range(THREADS)]
     assert run(zero + body).view(np.uint32).tolist() == stored
+
+
+@pytest.mark.parametrize(
+    ("blocks", "ranges"), [(0, []), (4, [(0, 4)]), (5, [(0, 4), (4, 5)]), (9, [(0, 4), (4, 8), (8, 9)])]
+)
+def test_blocks_that_fit_run_together_with_the_arguments_and_then_the_number_of_tasks(monkeypatch, blocks, ranges):
+    """When the numbers of launches begin anew, the accesses of earlier ones are forgotten."""
+    device, ran, forgotten = Simulator(), [], []
+    monkeypatch.setattr(launch_module, "MOST_THREADS", 4 * THREADS + 1)
+    monkeypatch.setattr(device.memory.watch, "forget", lambda: forgotten.append(device.launches))
+
+    def block_run(device, kernel, numbers, grid, param):
+        ran.append((numbers.start, numbers.stop, grid, param.view(np.int64).tolist()))
+        return SimpleNamespace(go=lambda: None)
+
+    monkeypatch.setattr(launch_module, "BlockRun", block_run)
+    kernel = SimpleNamespace(kernel=SimpleNamespace(param_nbytes=32, threads=THREADS))
+    device.launches = launch_module.LAUNCHES - 3
+    for launch in (launch_module.LAUNCHES - 2, launch_module.LAUNCHES - 1, 1, 2):
+        device.launch(kernel, blocks, np.array([7, -8]), (1 << 40) + 5)
+        assert device.launches == launch
+    assert ran == 4 * [(*each, blocks, [7, -8, 0, (1 << 40) + 5]) for each in ranges] and forgotten == [1]
+
+
+@pytest.mark.parametrize("unwritten", [0, 1])
+def test_each_word_of_shared_memory_is_written_before_it_is_read(unwritten):
+    block = object.__new__(launch_module.BlockRun)
+    block.watch, block.stamp, block.lanes = launch_module.Watch(4), np.array([1 << 50]), launch_module.ALL
+    block._watch_shared(np.array([8 + 4 * (1 - unwritten)]), 4, True)
+    with pytest.raises(Fault, match="shared memory that nobody wrote"):
+        block._watch_shared(np.array([8]), 8, False)
+    block._watch_shared(np.array([8 + 4 * unwritten]), 4, True)
+    block._watch_shared(np.array([8]), 8, False)

@@ -87,3 +87,15 @@ def test_each_allocation_is_aligned_and_apart_from_the_next(nbytes):
     if nbytes:
         with pytest.raises(Fault):
             memory.bytes_at(first, nbytes)
+
+
+@pytest.mark.parametrize("size", [1, 4, 16])
+def test_an_access_ends_with_the_memory_at_the_latest(size):
+    memory = Memory()
+    start = memory.take(1 << 10) - DEVICE
+    memory.owned[:] = True
+    end = len(memory.owned) - size
+    memory.check(np.array([start, end]), start, end, size)
+    for low, high in ((start, end + 1), (-1, end)):
+        with pytest.raises(Fault, match="outside every allocation"):
+            memory.check(np.array([low, high]), low, high, size)

@@ -1,12 +1,15 @@
 """Rounds of a search: limits on nodes and time, and the answers found, none, and open."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from cgraph.memory.problem import problem_of
-from cgraph.memory.search import rounds
+from cgraph.memory.search import kernel, rounds
 from cgraph.memory.search.instance import SearchInstance, instance_of
 from cgraph.memory.search.rounds import CHUNK, Answer, Effort, try_order, try_round
+from cgraph.memory.search.state import PAUSED, new_state, with_longer_trail
 
 
 def instance(*rows: tuple[int, int, int]) -> SearchInstance:
@@ -77,3 +80,33 @@ def test_visited_nodes_are_counted_and_told():
     effort = Effort(None, 1000, tell=lambda: told.append(effort.used))
     try_round(THREE, 5, 0, effort, np.ones(2, np.int64))
     assert told and told[-1] == effort.used > 0
+
+
+def test_the_time_is_over_at_its_very_end(monkeypatch):
+    monkeypatch.setattr(rounds, "monotonic", lambda: 12.5)
+    assert [Effort(seconds, None, begun=10.0).is_spent for seconds in (2.0, 2.5, 3.0)] == [True, True, False]
+
+
+def test_nodes_of_several_pieces_of_a_search_count_once(monkeypatch):
+    """The search visits ten nodes in pieces of at most four."""
+    state, asked = SimpleNamespace(counters=np.zeros(7, np.int64)), []
+
+    def advance(problem, state, capacity, method, limit):
+        asked.append(limit)
+        state.counters[kernel.NODES] = limit
+        return PAUSED
+
+    monkeypatch.setattr(rounds, "CHUNK", 4)
+    monkeypatch.setattr(rounds, "new_state", lambda *given: state)
+    monkeypatch.setattr(kernel, "advance", advance)
+    effort = Effort(None, 100, used=7)
+    assert try_order(THREE, 5, SimpleNamespace(rank=0, method=0), 10, effort, np.ones(2)).is_open
+    assert asked == [4, 8, 10] and effort.used == 17
+
+
+def test_a_longer_trail_has_what_was_saved_at_its_beginning():
+    state = new_state(THREE, np.arange(3), np.ones(2))
+    state.trail[:] = np.arange(state.trail.size).reshape(state.trail.shape)
+    longer = with_longer_trail(state)
+    assert len(longer.trail) == 2 * len(state.trail) and longer.value is state.value
+    np.testing.assert_array_equal(longer.trail[: len(state.trail)], state.trail)
