@@ -210,7 +210,8 @@ def test_a_ring_has_the_pieces_of_its_file_and_sums_of_them_if_constants_were_ch
     places = [(0, PAGE), (PAGE, 2 * PAGE)]
     arrays = [whole[start : start + nbytes] for start, nbytes in places]
     code = SimpleNamespace(constants=(np.zeros(3), *arrays))
-    parts = SimpleNamespace(ring=("w", (1, 2), 4 * PAGE), places=places, weights=whole, is_verified=is_verified)
+    parts = SimpleNamespace(ring=("w", (1, 2), 4 * PAGE), weights=whole, is_verified=is_verified)
+    parts.places = places
     monkeypatch.setattr(ring, "pieces_of", lambda code, place: [place(x) for x in code.constants])
     monkeypatch.setattr(ring, "place_pieces", lambda pieces, nbytes: (*pieces, nbytes))
     monkeypatch.setattr(program, "replace", lambda code, ring: ring)
