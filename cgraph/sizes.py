@@ -84,6 +84,8 @@ class SizedFunction:
         names: of the outputs, if a file has them
     """
 
+    needs_sizes = True
+
     def __init__(
         self,
         build: Callable[[Sizes], tuple | Callable[..., Function]],
@@ -106,7 +108,8 @@ class SizedFunction:
         self.names = tuple(names)
         self.sizes = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
         self._places = [place_of(name, self.shapes) for name in self.sizes]
-        self._check_sizes()
+        if not self.sizes and self.needs_sizes:
+            raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
         self.most = dict(most) if most is not None else None
         check_options(self.options)
         self._rooms, self._turns, self._making = SharedArenas(), FairLock(), FairLock()
@@ -131,11 +134,6 @@ class SizedFunction:
             sizes = ", ".join(f"{size}=1" for size in self.sizes)
             error += f": each size has its own Function. Use at({sizes}).{name}"
         raise AttributeError(error)
-
-    def _check_sizes(self) -> None:
-        """Raise GraphError if no size varies."""
-        if not self.sizes:
-            raise GraphError(f"no size varies in {self.shapes}. Use cg.compile, or give a size a name in shapes=")
 
     def _measured_precision(self) -> Any:
         """Return the choice of layers, measured at the sizes of the first sample; every other size has the same."""

@@ -21,9 +21,9 @@ def windows(x: Node) -> Emitted:
 def windows_at(x: Node, starts: np.ndarray) -> Emitted:
     """Emit the windows of a `Sliding` that begin at some elements of its axis."""
     op: Sliding = x.op  # type: ignore[assignment]
-    taken = node("Gather", x.operands[0], starts[:, None] + np.arange(op.length), axis=op.axis)
+    windows_beside = node("Gather", x.operands[0], starts[:, None] + np.arange(op.length), axis=op.axis)
     order = [i for i in range(x.ndim) if i != op.axis + 1] + [op.axis + 1]
-    return taken if order[-1] == x.ndim - 1 == op.axis + 1 else node("Transpose", taken, perm=order)
+    return windows_beside if order == sorted(order) else node("Transpose", windows_beside, perm=order)
 
 
 def strided_windows(x: Node) -> Emitted | None:

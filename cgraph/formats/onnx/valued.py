@@ -48,15 +48,14 @@ class ValuedFunction(SizedFunction):
         values: names of the inputs that determine shapes, as far as calls have shown
     """
 
+    needs_sizes = False
+
     def __init__(
         self, build: Callable[[Sizes, Values], Model], shapes: Mapping[str, Any], options: Mapping, names: Sequence[str]
     ) -> None:
         self.values: tuple[str, ...] = ()
         super().__init__(lambda sizes: build(sizes, {}).compile, shapes, None, options, names)
         self._build = build
-
-    def _check_sizes(self) -> None:
-        """Accept fixed sizes."""
 
     def _function_for(self, arrays: Sequence[Any]) -> Function:
         """Return the Function for the sizes and values of these arrays."""
@@ -105,8 +104,8 @@ class ValuedFunction(SizedFunction):
         values = {name: x for name, x in sizes.items() if name in self.shapes and name not in self.sizes}
         unknown = sizes.keys() - values.keys() - set(self.sizes)
         if unknown or len(sizes) - len(values) != len(self.sizes):
-            given = ", ".join((*self.sizes, *self.values)) or "names of inputs"
-            raise InputError(f"give {given}, not {', '.join(sizes) or 'nothing'}")
+            names = ", ".join((*self.sizes, *self.values)) or "names of inputs"
+            raise InputError(f"give {names}, not {', '.join(sizes) or 'nothing'}")
         new = tuple(name for name in values if name not in self.values)
         missing = [name for name in self.values if name not in values]
         if missing:

@@ -80,42 +80,42 @@ def sums_with(op: Matmul | Conv2d, x: Node, right: Node, axes: int) -> Sums | No
     return Sums(op, x.operands[0], zero, shifted.astype("int8"), shift.astype("int32"))
 
 
-def byte_sums(sums: Sums, x: Node, zero: Node | None) -> Node:
+def byte_sums(sums: Sums, x: Node, zero_point: Node | None) -> Node:
     """Return the sums of products as int32.
 
     Parameters
         x: the bytes of `sums.x`
-        zero: the zero point of these bytes as int32, one number; None for 0
+        zero_point: the zero point of these bytes as int32, one number; None for 0
     """
-    return (matrix_sums if isinstance(sums.op, Matmul) else image_sums)(sums, x, zero)
+    return (matrix_sums if isinstance(sums.op, Matmul) else image_sums)(sums, x, zero_point)
 
 
-def matrix_sums(sums: Sums, x: Node, zero: Node | None) -> Node:
+def matrix_sums(sums: Sums, x: Node, zero_point: Node | None) -> Node:
     """Return the sums of a product of matrices."""
     depth, count = sums.y.shape
     total = apply(IntegerMatmul(0, Result("i4")), x, Const(sums.y, copy=False), *unscaled(count))
-    if zero is not None:
-        total = total - zero * Const(sums.y.sum(0, dtype="int32"))
+    if zero_point is not None:
+        total = total - zero_point * Const(sums.y.sum(0, dtype="int32"))
     if sums.shift.any():
         rows = x.astype("int32").sum(-1, keepdims=True).astype("int32")
-        total = total + (rows if zero is None else rows - zero * np.int32(depth)) * Const(sums.shift)
+        total = total + (rows if zero_point is None else rows - zero_point * np.int32(depth)) * Const(sums.shift)
     return total
 
 
-def image_sums(sums: Sums, x: Node, zero: Node | None) -> Node:
+def image_sums(sums: Sums, x: Node, zero_point: Node | None) -> Node:
     """Return the sums of a convolution, whose images are padded with their zero point first."""
     conv, filters = sums.op, sums.y
     assert isinstance(conv, Conv2d)
     if any(conv.pad):
-        x, conv = padded(x, conv.pad, zero), replace(conv, pad=(0, 0, 0, 0))
+        x, conv = padded(x, conv.pad, zero_point), replace(conv, pad=(0, 0, 0, 0))
     total = convolve(conv, x, filters)
-    if zero is not None:
-        total = total - zero * Const(filters.sum((1, *PIXELS), dtype="int32")[:, None, None])
+    if zero_point is not None:
+        total = total - zero_point * Const(filters.sum((1, *PIXELS), dtype="int32")[:, None, None])
     if not sums.shift.any():
         return total
     window = convolve(conv, x, np.ones((conv.groups, *filters.shape[1:]), "int8"))
-    if zero is not None:
-        window = window - zero * np.int32(filters[0].size)
+    if zero_point is not None:
+        window = window - zero_point * np.int32(filters[0].size)
     n, k, h, w = total.shape
     each = broadcast_to(reshape(window, (n, conv.groups, 1, h, w)), (n, conv.groups, k // conv.groups, h, w))
     return total + reshape(each, total.shape) * Const(sums.shift[:, None, None])
@@ -126,15 +126,15 @@ def convolve(conv: Conv2d, x: Node, filters: np.ndarray) -> Node:
     return apply(IntegerConv(conv, 0, Result("i4")), x, Const(filters), *unscaled(len(filters)))
 
 
-def padded(x: Node, pads: tuple[int, ...], zero: Node | None) -> Node:
+def padded(x: Node, pads: tuple[int, ...], zero_point: Node | None) -> Node:
     """Return images of bytes with their zero point around them."""
     top, left, bottom, right = pads
     widths = [(0, 0), (0, 0), (top, bottom), (left, right)]
     whole = pad(x, widths)
-    if zero is None:
+    if zero_point is None:
         return whole
     inside = np.pad(np.ones((1, 1, *x.shape[2:]), bool), widths)
-    return where(Const(inside), whole, reshape(zero.astype("uint8"), (1, 1, 1, 1)))
+    return where(Const(inside), whole, reshape(zero_point.astype("uint8"), (1, 1, 1, 1)))
 
 
 def unscaled(count: int) -> tuple[Node, Node]:

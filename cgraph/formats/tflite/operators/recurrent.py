@@ -47,8 +47,8 @@ def lstm(c: TfliteContext) -> Node:
     steps = (x.transpose((1, 0, 2)) if is_batch_first else x) if is_sequence else x.reshape((1, *x.shape))
     state = [c[i].plain.reshape((steps.shape[1], -1)) for i in (STATE, CELL)]
     (h, cell), rows = (lstm_of_bytes if c.is_quantised else lstm_of_floats)(c, steps, state)
-    for i, value in ((STATE, h), (CELL, cell)):
-        c.assign(i, value.reshape(c[i].shape))
+    c.assign(STATE, h.reshape(c[STATE].shape))
+    c.assign(CELL, cell.reshape(c[CELL].shape))
     if not is_sequence:
         return rows[0]
     return rows.transpose((1, 0, 2)) if is_batch_first else rows
