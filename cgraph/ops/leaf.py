@@ -4,6 +4,7 @@ import hashlib
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from cgraph.kernels.mapped import aligned, in_memory
 from cgraph.storage.cell import Cell, assign, foreign_array, value_of
 
 HASHED_NBYTES = 1 << 16
+LAST_USES: WeakValueDictionary[tuple, Node] = WeakValueDictionary()
+"""The constants of large arrays, by the place of the array, as long as a graph reads them."""
 
 
 class VarOp(Op, eq=False):
@@ -166,10 +169,33 @@ def constant(array: Any, dtype: Any = None, name: str | None = None, copy: bool 
         raise GraphError(f"{array!r} is a node already; use it directly, or pass an array or a number")
     values = resolve_array(np.asarray(dense(array)))
     values = convert(values, dtype_of(values.dtype if dtype is None else dtype))
+    if copy and values.nbytes > HASHED_NBYTES and values.flags.c_contiguous:
+        return large_constant(values, name)
     values = np.array(values, copy=True if copy else None, order="C")
     values.flags.writeable = False if copy else values.flags.writeable
     values = aligned(in_memory(values)) if values.nbytes <= HASHED_NBYTES else values
     return apply(ConstOp(values, name))
+
+
+def large_constant(values: np.ndarray, name: str | None) -> Node:
+    """Return the constant of a large array: that of its last use, unless it has changed since.
+
+    A script that reads one array in each round has one copy of it, not one for each round.
+    """
+    place = (values.__array_interface__["data"][0], values.shape, values.dtype, name)
+    node = LAST_USES.get(place)
+    if node is not None and same_bytes(node.op.array, values):  # type: ignore[attr-defined]
+        return node
+    values = np.array(values, copy=True, order="C")
+    values.flags.writeable = False
+    LAST_USES[place] = node = apply(ConstOp(values, name))
+    return node
+
+
+def same_bytes(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return True if two contiguous arrays of one shape and dtype have equal bytes."""
+    words = np.uint64 if x.nbytes % 8 == 0 else np.uint8
+    return bool((x.reshape(-1).view(words) == y.reshape(-1).view(words)).all())
 
 
 def dense(x: Any) -> Any:

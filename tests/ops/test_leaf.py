@@ -1,5 +1,9 @@
 """Leaves: what a Var takes as shape and value, equality of constants, conversion of numbers, what is refused."""
 
+import gc
+import tracemalloc
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -81,6 +85,62 @@ def test_large_constants_are_equal_only_to_themselves():
     large, just = np.zeros(HASHED_NBYTES + 1, "uint8"), np.zeros(HASHED_NBYTES, "uint8")
     assert ConstOp(large) != ConstOp(large.copy()) and ConstOp(large) == ConstOp(large)
     assert ConstOp(just) == ConstOp(just.copy())
+
+
+LARGE = {
+    "float32": np.arange(HASHED_NBYTES, dtype="f4"),
+    "bytes of an odd number": np.arange(HASHED_NBYTES + 3, dtype="u1"),
+    "complex": np.full((HASHED_NBYTES // 8, 2), 1 - 2j, "c8"),
+    "NaN and -0.0": np.tile(np.array([np.nan, -0.0, 0.0]), HASHED_NBYTES // 8),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_array_that_is_used_again_is_one_constant_until_it_changes(name):
+    x = LARGE[name].copy()
+    first = cg.Const(x)
+    assert cg.Const(x) is first and cg.Const(x[:]) is first
+    assert cg.Const(x, name="w") is not first and cg.Const(x.copy()) is not first
+    assert cg.Const(x.reshape(-1)[1:]) is not first
+    before = x.copy()
+    x[-1:] = 7
+    changed = cg.Const(x)
+    assert changed is not first
+    np.testing.assert_array_equal(first.op.array, before)
+    np.testing.assert_array_equal(changed.op.array, x)
+    x[...] = before
+    np.testing.assert_array_equal(cg.Const(x).op.array, before)
+
+
+def test_a_large_constant_differs_from_equal_numbers_of_other_bits():
+    x = np.zeros(HASHED_NBYTES, "f4")
+    plain = cg.Const(x)
+    x *= -1
+    assert np.signbit(cg.Const(x).op.array).all() and not np.signbit(plain.op.array).any()
+
+
+def test_views_of_a_large_array_in_another_order_are_constants_in_c_order():
+    x = np.arange(HASHED_NBYTES, dtype="f4").reshape(256, -1)
+    np.testing.assert_array_equal(cg.Const(x.T).op.array, x.T)
+    np.testing.assert_array_equal(cg.Const(x[::2]).op.array, x[::2])
+    assert cg.Const(x.T).op.array.flags.c_contiguous and not cg.Const(x).op.array.flags.writeable
+
+
+def test_a_large_constant_lives_as_long_as_a_graph_reads_it():
+    x = np.ones(HASHED_NBYTES, "f4")
+    reference = weakref.ref(cg.Const(x).op.array)
+    gc.collect()
+    assert reference() is None
+
+
+def test_a_script_that_reads_an_array_in_each_round_holds_one_copy():
+    x, w = cg.Var((1, 256)), np.ones((256, 256), "f4")
+    tracemalloc.start()
+    for _ in range(64):
+        x = np.tanh(x @ w)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * w.nbytes
 
 
 def test_a_constant_is_a_copy_that_nobody_can_write():
