@@ -57,6 +57,8 @@ def _facts(report: Figures) -> list[tuple[str, ...]]:
     if report.precision is not None:
         for text in report.precision.summary():
             lines.append((cell("precision"), cell(""), cell(""), cell(text)))
+    for label, nbytes in report.on_host:
+        lines.append((cell("on the host"), number(bytes_text(nbytes)), cell(""), cell(f"{label}, carried")))
     if report.kernels:
         k = report.kernels
         note = f"{k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} in {k.compile_seconds:.2f} s"

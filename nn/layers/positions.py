@@ -28,7 +28,7 @@ def rotate(x: Node, start: Node | None = None, base: float = 10000.0) -> Node:
 
 
 def alibi_slopes(heads: int) -> np.ndarray:
-    """Return the slope of each head, in falling order.
+    """Return the slope of each head: of the largest power of two of them in falling order, then of the others.
 
     Source
         Press et al. 2021, arXiv:2108.12409

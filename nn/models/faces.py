@@ -36,7 +36,7 @@ def faces_of(
         anchors: centre and size of every anchor ``[896, 4]``
         pixels: width of the network's input, the unit of the raw numbers
         least: minimum probability of a face
-        overlap: intersection over union from which on two boxes are one face
+        overlap: intersection over union above which two boxes are one face, whose probability is their mean
     Source
         weighted suppression of Bazarevsky et al. 2019, section 3.3
     """
@@ -55,7 +55,7 @@ def faces_of(
         box = (float(mean[0]), float(mean[1]), float(mean[2]), float(mean[3]))
         faces.append(Face(box, mean[4:].reshape(6, 2), float(probability[group].mean())))
         waiting = waiting[~same]
-    return faces
+    return sorted(faces, key=lambda face: -face.probability)
 
 
 def decode_boxes(raw: np.ndarray, anchors: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ def test_overlaps_are_shares_of_the_union():
 
 def test_boxes_that_overlap_are_one_face_weighted_by_probability():
     rows = [row(0.0, 0.0, 0.4, 0.4, 0.1), row(0.1, 0.0, 0.5, 0.4, 0.2), row(0.6, 0.6, 0.9, 0.9)]
-    first, second = faces(rows, [0.8, 0.9, 0.85])
+    first, second = faces(rows, [0.8, 0.9, 0.84])
     share = 0.9 / 1.7
     assert_near(first.box, [0.1 * share, 0, 0.4 + 0.1 * share, 0.4], "float64 formulas near zero")
     assert first.probability == near(0.85, "float64 formulas")
@@ -56,8 +56,15 @@ def test_the_most_probable_face_comes_first():
     assert equal[0].box[0] < equal[1].box[0]
 
 
+def test_a_face_of_several_boxes_is_placed_by_their_mean_probability():
+    rows = [row(0, 0, 0.4, 0.4), row(0, 0, 0.4, 0.4), row(0.5, 0.5, 0.9, 0.9)]
+    first, second = faces(rows, [0.95, 0.76, 0.9])
+    assert (round(first.probability, 6), round(second.probability, 6)) == (0.9, 0.855)
+    assert_near(first.box, [0.5, 0.5, 0.9, 0.9], "float64 formulas")
+
+
 @pytest.mark.parametrize(("overlap", "count"), [(0.3, 1), (0.5, 2), (0.7, 2)])
-def test_from_an_overlap_on_two_boxes_are_one(overlap, count):
+def test_above_an_overlap_two_boxes_are_one(overlap, count):
     """Half of the second box is in the first, which is twice as large: an overlap of 0.5, which is not beyond 0.5."""
     rows = [row(0.0, 0.0, 0.5, 0.5), row(0.0, 0.0, 0.5, 0.25)]
     assert len(faces(rows, [0.9, 0.8], overlap=overlap)) == count

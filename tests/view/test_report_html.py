@@ -37,6 +37,10 @@ def test_times_weights_and_kernels_are_rows_where_they_are_known():
     assert cells_of(replace(PLAIN, kernels=Kernels(1, 2, 3, 4, 0.5)), 0)[5:] == [
         ["kernels", "1", "", "2 calls; this process loaded 3 and compiled 4 in 0.50 s"]
     ]
+    assert cells_of(replace(PLAIN, on_host=(("sort<", 7), ("lapack", 2048))), 0)[5:] == [
+        ["on the host", "7 B", "", "sort<, carried"],
+        ["on the host", "2 KiB", "", "lapack, carried"],
+    ]
 
 
 @pytest.mark.parametrize("is_timed", [False, True])
