@@ -36,7 +36,8 @@ SIZES: dict[tuple[str, str], tuple[int, ...]] = {
     ("slanet*", "x"): (1, 3, 488, 488), ("common*", "input1"): (1, 1, 64, 160), ("*320n", "images"): (1, 3, 320, 320),
     ("pnet", "input_1"): (1, 200, 300, 3), ("nakdimon", "input_1"): (1, 64), ("deepcut", "input_?"): (64, 21),
     ("*", "waveforms"): (1, 16_000), ("swift_f0*", "audio"): (1, 16_000), ("*sequence", "input"): (32, 576),
-    ("silero_vad_v6", "input"): (32, 576), ("silero*", "input"): (1, 576), ("thai2rom*", "input_tensor"): (1, 16),
+    ("silero_vad_v6", "input"): (32, 576), ("silero*", "input"): (1, 576), ("silero*", "state"): (2, 1, 128),
+    ("thai2rom*", "input_tensor"): (1, 16),
 }  # fmt: skip
 """Shapes of inputs with open axes, by patterns of the names of file and input; other open axes have OPEN elements."""
 OPEN = 64
