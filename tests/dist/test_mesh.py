@@ -1,10 +1,12 @@
 """A mesh: frames of one form in both directions, members that are gone, and rounds that end."""
 
+import re
 import selectors
 import socket
 import time
 from collections import deque
 from contextlib import closing
+from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
@@ -275,6 +277,27 @@ def test_every_silent_member_is_asked_and_the_one_that_is_gone_is_named(gone, mo
         made._ask([1, 2, 3], 9.9)
     assert raised.value.member == gone
     assert asked == [((f"host{i}", 100 + i), SECRETS, 7.5) for i in range(1, gone + 1)]
+
+
+@pytest.mark.parametrize("silent", [[1], [3], [2, 3], [1, 3], [1, 2, 3]])
+def test_of_several_members_those_whose_frames_are_complete_are_not_asked(silent, monkeypatch):
+    """The others have sent all that they should; the clock goes on by a second whenever somebody looks."""
+    asked, clock = [], count(1)
+    made = unconnected(Limits(silence=0.01, answer=7.5, step=0.5))
+    pairs, arrays = {i: pair() for i in (1, 2, 3)}, np.zeros((4, 5), "f4")
+    for i, (link, other) in pairs.items():
+        link.number, made.links[i] = i, link
+        if i not in silent:
+            other.sendall(frame(7, 0, np.full(5, i, "f4").tobytes()))
+    monkeypatch.setattr(mesh, "answers", lambda address, *_: asked.append(address) or True)
+    monkeypatch.setattr(mesh, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    with pytest.raises(LostError, match=re.escape(f"members {silent} sent nothing for 0.5 s")):
+        made.exchange(0, [], [(i, 7, arrays[i]) for i in pairs])
+    assert asked == [made.addresses[i] for i in silent]
+    assert arrays[:, 0].tolist() == [0 if i in silent else i for i in range(4)]
+    for link, other in pairs.values():
+        link.socket.close()
+        other.close()
 
 
 @pytest.mark.parametrize("what", ["mesh", "door"])

@@ -10,10 +10,12 @@ from cgraph import function as function_module
 from cgraph import slots
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, FormatError, GraphError, ShapeError
+from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.function import EVALUATED, Function, RowsFunction, way_to_fit, without_freeze
 from cgraph.planning.options import CompileOptions, Request
 from cgraph.record import replace
 from cgraph.running.results import Results
+from cgraph.running.trimming_runner import Case, Trims
 from cgraph.storage.function_cache import FunctionCache
 
 A = np.arange(3, dtype="f4")
@@ -248,6 +250,20 @@ def test_an_engine_that_has_no_plan_within_a_budget_gives_way_to_the_other_one(m
     f.names = ("renamed",)
     savable = f.for_saving()
     assert savable is not f and savable.names == ("renamed",) and asked[-1][0] is other and asked[-1][4] == ("y",)
+
+
+def test_what_is_compiled_again_to_be_saved_keeps_what_its_class_adds(tmp_path):
+    """Lengths of results, and the number of names, which is not that of the program's outputs."""
+    n = cg.Var((), "int64", "n")
+    graph = {"y": X * 2, "length": cg.maximum(n, 0)}, [X, n]
+    f, other = (cg.compile(*graph) for _ in range(2))
+    f.compile_savable = lambda: other
+    trimmed = TrimmedFunction.of(f, Trims([[Case(None, 0, {0: 1})]], ()))
+    savable = trimmed.for_saving()
+    assert type(savable) is TrimmedFunction and savable.program is other.program and savable.trims is trimmed.trims
+    trimmed.save(tmp_path / "saved")
+    for one in (savable, cg.load(tmp_path / "saved"), pickle.loads(pickle.dumps(trimmed))):
+        assert one.names == ("y",) and [x.tolist() for x in one(A, 2)] == [[0, 2]]
 
 
 @pytest.mark.parametrize("precision", [None, "bf16"])

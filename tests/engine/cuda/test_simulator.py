@@ -123,6 +123,18 @@ def test_a_fault_of_one_thread_is_found(plus, text):
         run(f"{first}\tst.global.b32 \t[%rd6+{plus}], %r1;\n$L_end:\n")
 
 
+@pytest.mark.parametrize("plus, text", [(2, "misaligned"), (4096, "outside every allocation")])
+@pytest.mark.parametrize("which", [0, 1, 30, THREADS - 1])
+def test_a_fault_of_any_thread_among_others_is_found(which, plus, text):
+    body = (
+        "\tsetp.eq.u32 \t%p1, %r1, {};\n\tselp.b32 \t%r4, {}, 0, %p1;\n\tcvt.u64.u32 \t%rd7, %r4;\n"
+        "\tadd.s64 \t%rd8, %rd6, %rd7;\n\tst.global.b32 \t[%rd8], %r1;\n"
+    )
+    run(body.format(which, 0))
+    with pytest.raises(Fault, match=text):
+        run(body.format(which, plus))
+
+
 def test_accesses_to_several_allocations_may_not_touch_what_lies_between():
     memory = Simulator().memory
     first, second, last = (memory.take(6) - DEVICE for _ in range(3))
