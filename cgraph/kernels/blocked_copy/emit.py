@@ -172,16 +172,27 @@ def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> 
 
 
 def copy_shifted(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
-    """Copy one row: `near` is in the first block that a vector overlaps, `far` in the next."""
+    """Copy one row: `near` is in the first block that a vector overlaps, `far` in the next.
+
+    If no lane is far, `far` is the near vector under an empty mask: an access of no lane to a page that is not there
+    takes about 130 ns on a Zen 4.
+    """
     lanes = k.target.channels_of(x.dtype)
     lane = k.iota("i4", lanes)
     readable = first_lanes(k, a.c - block * lanes, lanes)
     writable = first_lanes(k, a.stored - block * lanes, lanes)
     x_near = lane < k.splat(k.cast(lanes - a.x_shift, "i4"), lanes)
     o_near = lane < k.splat(k.cast(lanes - a.o_shift, "i4"), lanes)
+    x_far = far_offset(k, a.x_shift, a.x_plane, a.c - block * lanes, lanes)
+    o_far = far_offset(k, a.o_shift, a.o_plane, a.stored - block * lanes, lanes)
     with k.loop(0, a.w) as column:
-        near, far = x + (column * lanes + a.x_shift), x + (column * lanes + a.x_plane + a.x_shift - lanes)
+        near, far = x + (column * lanes + a.x_shift), x + (column * lanes + x_far)
         value = masked_load(k, near, readable & x_near)
         value = k.select(x_near, value, masked_load(k, far, readable & ~x_near))
         masked_store(k, out + (column * lanes + a.o_shift), value, writable & o_near)
-        masked_store(k, out + (column * lanes + a.o_plane + a.o_shift - lanes), value, writable & ~o_near)
+        masked_store(k, out + (column * lanes + o_far), value, writable & ~o_near)
+
+
+def far_offset(k: Builder, shift: Val, plane: Val, count: Val, lanes: int) -> Val:
+    """Return the offset of the vector in the next block, if any of `count` lanes from `shift` on is there."""
+    return k.select(k.count(count) + k.count(shift) > lanes, k.count(plane) + k.count(shift) - lanes, k.count(shift))
