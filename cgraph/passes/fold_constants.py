@@ -22,9 +22,9 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Replace pure nodes of constants by their value: fewer nodes.
 
     May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small, or
-    where a convolution packs it. Not folded: any other broadcast, and a large matrix that is transposed for products
-    alone, which cost nothing as they are; large constants of a storage dtype, which stay as small; ops that are not
-    pure. The value is the op's meaning, which may differ in the last place from the kernel's.
+    where a convolution or a product packs what becomes of it. Not folded: any other broadcast, and a large matrix that
+    is transposed for products alone, which cost nothing as they are; large constants of a storage dtype, which stay as
+    small; ops that are not pure. The value is the op's meaning, which may differ in the last place from the kernel's.
     """
     graph = Roots.of(outputs)
     computable = [n for n in graph.order if is_of_constants(n.operands)] if graph.has(ConstOp) else []
@@ -33,12 +33,13 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     users = graph.users
     if all(is_free(n, users) for n in computable):
         return outputs
+    packed = packed_in_the_end(graph)
 
     def change(node: Node, new: New) -> Node | None:
         operands = tuple([new[x] for x in node.operands])
         if not is_of_constants(operands) or not node.op.pure or isinstance(node.spec, Bundle) or is_free(node, users):
             return None
-        if node.nbytes > max(_SMALL, sum(unbroadcast(x).nbytes for x in operands)) and not are_filters(node, users):
+        if node.nbytes > max(_SMALL, sum(unbroadcast(x).nbytes for x in operands)) and node not in packed:
             return None
         values = [v for v in map(constant_of, operands) if v is not None]
         with np.errstate(all="ignore"):
@@ -76,6 +77,29 @@ def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
 def are_filters(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
     """Return True if a convolution reads the node as its filters, which are packed once if they are constant."""
     return any(isinstance(u.op, Conv | ConvTranspose) and u.operands[1] is node for u in users[node])
+
+
+def packed_in_the_end(graph: Roots) -> set[Node]:
+    """Return the nodes computed of constants alone whose values, or values computed of them, are packed: as the filters
+    of a convolution, or as the right side of a product.
+    """
+    computed: set[Node] = set()
+    for node in graph.order:
+        is_pure = bool(node.operands) and node.op.pure and not isinstance(node.spec, Bundle)
+        if is_pure and all(x in computed or is_constant(x) for x in node.operands):
+            computed.add(node)
+    packed: set[Node] = set()
+    for node in reversed(graph.order):
+        readers = graph.users[node]
+        if node in computed and (are_packed(node, readers) or any(x in packed for x in readers)):
+            packed.add(node)
+    return packed
+
+
+def are_packed(node: Node, readers: Sequence[Node]) -> bool:
+    """Return True if a convolution or a product of one matrix reads the node as its right side."""
+    kinds = (Conv, ConvTranspose, Matmul) if node.ndim == 2 else (Conv, ConvTranspose)
+    return any(isinstance(x.op, kinds) and x.operands[1] is node for x in readers)
 
 
 def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import cgraph as cg
+from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import ConstOp
 from cgraph.passes.fold_constants import fold_constants
 from tests.support.graphs import graphs
@@ -108,6 +109,31 @@ def test_broadcast_filters_are_folded_for_a_convolution_however_large(layer, mon
     assert isinstance(found.operands[1].op, ConstOp)
     assert_same_values(fold_constants, node)
     assert_left(fold_constants, cg.sum(FILTERS * cg.Var(FILTERS.shape)))  # which reads the broadcast as it is
+
+
+ROW, COLUMN = cg.Const(np.float32([1, 2, 3, 4])), cg.Const(np.float32([[1], [2], [3]]))
+LEFT = cg.Var((5, 3), name="left")
+COMPUTED = {
+    "the right side of a product": (LEFT @ cg.cos(ROW * COLUMN), True),
+    "a right side that is transposed": (
+        X @ cg.transpose(cg.cos(cg.reshape(ROW, (4, 1)) * cg.reshape(COLUMN, (3,)))),
+        True,
+    ),
+    "filters": (cg.conv2d(IMAGE, cg.reshape(cg.cos(ROW * COLUMN), (6, 2, 1, 1))), True),
+    "the left side of a product": (cg.cos(ROW * COLUMN) @ cg.Var((4, 2)), False),
+    "a right side of several matrices": (cg.Var((2, 5, 3)) @ cg.stack([cg.cos(ROW * COLUMN)] * 2), False),
+    "an addend": (cg.Var((3, 4)) + cg.cos(ROW * COLUMN), False),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_what_constants_make_of_filters_and_right_sides_is_folded_however_large(name, monkeypatch):
+    """Exporters write a resampling's filters, and the matrix of a transform, as they are computed."""
+    monkeypatch.setitem(fold_constants.__globals__, "_SMALL", 0)
+    node, is_folded = COMPUTED[name]
+    (got,) = fold_constants((node,))
+    assert any(x.op.name == "cos" for x in post_order((got,))) != is_folded
+    assert_same_values(fold_constants, node)
 
 
 def test_a_large_constant_of_a_storage_dtype_stays_and_a_small_one_is_widened(monkeypatch):
