@@ -84,6 +84,13 @@ def test_a_size_of_minus_one_is_an_open_axis(tmp_path):
     assert relu.sizes == ("x.0",)
 
 
+def test_an_axis_that_is_declared_without_elements_has_none():
+    body = model([node("Relu", "x", "y")], {"x": (0, 3)}, ["y"])
+    assert load(body).outputs[0].shape == load(body, {"x": (0, 3)}).outputs[0].shape == (0, 3)
+    with pytest.raises(FormatError, match=r"declared as \[0, 3\], not \[2, 3\]"):
+        load(body, {"x": (2, 3)})
+
+
 @pytest.mark.parametrize("name", ["?", "*", "-1", "None"])
 def test_a_sign_for_an_unknown_size_is_no_name(name, tmp_path):
     """Paddle writes one sign for axes of different sizes."""

@@ -112,6 +112,21 @@ def test_a_number_that_stays_one_promotes_as_one_inside_and_after_the_loop(loop)
     np.testing.assert_array_equal(result, 6 * XS)
 
 
+def test_a_state_that_is_a_number_promotes_as_one_in_the_condition():
+    dtypes = []
+
+    def goes_on(s):
+        dtypes.append(((s["n"] * XS).dtype, (s["n"] + s["share"]).dtype, (s["total"] * XS).dtype))
+        return s["n"] < 3
+
+    def step(s):
+        return {"n": s["n"] + 1, "share": s["share"] * 0.5, "total": s["total"] + 1}
+
+    state = {"n": 0, "share": 0.5, "total": np.float64(1)}
+    got = cg.jit(lambda xs: cg.while_loop(goes_on, step, state)["total"] + xs[0])(XS)
+    assert got == 5 and set(dtypes) == {(np.dtype("float32"), np.dtype("float64"), np.dtype("float64"))}
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_number_that_a_round_returns_for_an_array_has_its_dtype(loop):
     got = cg.jit(loop(lambda s, x: 2, np.float32(1), 6))(XS)

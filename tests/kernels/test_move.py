@@ -1,5 +1,7 @@
 """Copies of any strides against NumPy's assignment."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -78,6 +80,27 @@ def test_a_few_runs_alternate_and_are_taken_apart(runs, dtype, target, order):
             run_calls(copy_calls(target, view_of(wide[1:-1]), view), target, order)
             np.testing.assert_array_equal(wide[1:-1], seen)
             assert (wide[0] == 101).all() and (wide[-1] == 101).all()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+def test_a_row_may_be_copied_in_several_blocks_of_columns(dtype, order, monkeypatch):
+    """Blocks of 32 bytes, and of 8 items with steps."""
+    monkeypatch.setattr("cgraph.kernels.move.calls.TASK_BYTES", 32)
+    monkeypatch.setattr("cgraph.kernels.move.calls.STRIDED_BLOCK", 8)
+    x = np.random.default_rng(SEED).integers(0, 100, (3, 210)).astype(dtype)
+    columns = (slice(70), slice(69, None, -1), slice(None, None, 3), slice(None, None, -3))
+    sources = [*(x[:, c] for c in columns), np.broadcast_to(x[:, :1], (3, 70))]
+    for target, seen, step in product(map(target_named, TARGETS), sources, (1, 2)):
+        wide = np.full((3, 70, step), 101, dtype)
+        run_calls(copy_calls(target, view_of(wide[..., 0]), view_of(seen)), target, order)
+        np.testing.assert_array_equal(wide[..., 0], seen)
+        assert (wide[..., 1:] == 101).all()
+    for runs in (x[:, :140].reshape(3, 70, 2).transpose(0, 2, 1), x[:, :140].reshape(3, 2, 70).transpose(0, 2, 1)):
+        for target in map(target_named, TARGETS):
+            out = np.full(runs.shape, 101, dtype)
+            run_calls(copy_calls(target, view_of(out), view_of(runs)), target, order)
+            np.testing.assert_array_equal(out, runs)
 
 
 @given(st.data())

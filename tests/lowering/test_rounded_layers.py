@@ -47,6 +47,16 @@ def test_layers_that_read_the_same_weights_are_one():
     assert layers.multiply_adds == {"a": 2 * 4 * 16 * 16}
 
 
+def test_a_graph_that_is_lowered_again_has_the_same_layers_with_the_same_work():
+    layers, y = RoundedLayers(frozenset(["a"])), X @ cg.Const(A, name="a") @ B + X @ X.T[:, :1]
+    ops = lowered(y, layers)
+    names, able, reason = dict(layers.multiply_adds), set(layers.able), layers.reason
+    assert lowered(y, layers) == ops
+    assert list(layers.multiply_adds.items()) == list(names.items()) and (layers.able, layers.reason) == (able, reason)
+    lowered(X @ B, layers)
+    assert list(layers.multiply_adds.values()) == [4 * 16 * 16]
+
+
 def test_layers_that_cannot_round_are_listed_but_not_able():
     x = cg.Var((1, 3, 8, 8), name="x")
     first, deep = (cg.Const(RNG.standard_normal(s).astype("f4"), name=n) for n, s in

@@ -93,6 +93,20 @@ def test_a_foreign_type_is_left_to_answer():
     assert x.__array_ufunc__(np.add, "__call__", x, Other()) is NotImplemented
 
 
+@pytest.mark.parametrize("kind", [np.memmap, np.matrix, type("Own", (np.ndarray,), {})])
+def test_arrays_of_a_subclass_are_operands_of_functions_and_ufuncs(kind):
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12).reshape(2, 3)
+    node, other = cg.Var(x), y.view(kind)
+    for got, want in (
+        (np.concatenate([other, node]), np.concatenate([y, x])),
+        (np.where(other > 7, node, other), np.where(y > 7, x, y)),
+        (np.stack([node, other], 1), np.stack([x, y], 1)),
+        (np.subtract(other, node), y - x),
+        (other - node, y - x),
+    ):
+        np.testing.assert_array_equal(got.eval(), want)
+
+
 @pytest.mark.parametrize(
     ("name", "op"), [("erf", "erf"), ("expit", "sigmoid"), ("gammaln", "lgamma"), ("psi", "digamma")]
 )

@@ -52,12 +52,21 @@ def test_frames_of_zeros_surround_each_volume(before, after, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "uint8"])
 @pytest.mark.parametrize("shape", [(3, 4, 6), (3, 5, 1), (16, 4, 4)])  # elements that lanes divide or not
-def test_pools_along_the_depth(shape, target):
-    x = frames(2, 6, *shape)
-    for kind, count_pad in (("max", False), ("mean", False), ("mean", True)):
+def test_pools_along_the_depth(shape, dtype, target):
+    x = (frames(2, 6, *shape) * 20 + 100 * (dtype == "uint8")).astype(dtype)
+    kinds = (("max", False), ("mean", False), ("mean", True))
+    for kind, count_pad in kinds if x.dtype.kind == "f" else kinds[:1]:
         got = run(PoolFrames(2, 3, kind, 3, 2, (1, 0), 1, count_pad), x, target)
-        assert got.shape == (6, *shape)
+        assert got.shape == (6, *shape) and got.dtype == dtype
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 4, 6), (3, 5, 1), (16, 4, 4)])
+def test_a_nan_is_the_largest_of_the_frames_around_it(shape, dtype, target):
+    x = frames(2, 6, *shape, dtype)
     x[7, 0, 0, 0] = np.nan
     assert np.isnan(run(PoolFrames(2, 6, "max", 3, 1, (1, 1), 1), x, target)[6:9, 0, 0, 0]).all()
 

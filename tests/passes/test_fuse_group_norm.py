@@ -9,13 +9,13 @@ from cgraph.passes.fuse_group_norm import fuse_group_norm
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
 
 RNG = np.random.default_rng(0)
-X = cg.Var((2, 6, 4, 5), name="x")
+X, WIDE = cg.Var((2, 6, 4, 5), name="x"), cg.Var((2, 6, 4, 5), "float64", "wide")
 SCALE, SHIFT = (RNG.normal(size=(6, 1, 1)).astype("float32") for _ in range(2))
 
 
 def groups(x=X, count=3, scale=1.0, shape=None, shift=0.0):
     inner = cg.reshape(x, shape or (x.shape[0], count, -1))
-    norm = cg.group_norm(inner, np.full(count, scale, "f4"), np.full(count, shift, "f4"), count)
+    norm = cg.group_norm(inner, np.full(count, scale, x.dtype), np.full(count, shift, x.dtype), count)
     return cg.reshape(norm, x.shape)
 
 
@@ -27,6 +27,8 @@ FORMS = {
     "parameters of the graph": groups() * cg.Var((6, 1, 1), name="a") + cg.Var((1, 6, 1, 1), name="b"),
     "one group": groups(count=1) * SCALE + SHIFT,
     "rows": groups(cg.Var((4, 6), name="rows")) * SCALE.reshape(6) + SHIFT.reshape(6),
+    "a scale alone in double precision": groups(WIDE) * SCALE.astype("f8"),
+    "a shift alone in double precision": groups(WIDE) + SHIFT.astype("f8"),
     "of instances": cg.instance_norm(X, np.ones(6, "f4"), np.zeros(6, "f4")) * SCALE + SHIFT,
 }
 

@@ -70,7 +70,8 @@ LEFT = {
     "another's mean": (X - cg.mean(cg.Var(X.shape), -1, keepdims=True)) / cg.sqrt(VARIANCE + EPS),
     "the cube": DIFFERENCE / cg.sqrt(cg.mean(cg.square(DIFFERENCE) * DIFFERENCE, -1, keepdims=True) + EPS),
     "other axes": (X - cg.mean(X, (-2, -1), keepdims=True)) / cg.sqrt(VARIANCE + EPS),
-    "complex numbers": unit(cg.Var((4, 6), "complex64")),
+    "complex numbers": unit(cg.Var((4, 6), "complex64"), eps=1e-3),
+    "complex numbers and a real eps": unit(cg.Var((4, 6), "complex64")),
     "the mean less x": (MEAN - X) / cg.sqrt(VARIANCE + EPS),
 }
 
@@ -78,6 +79,7 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_no_layer_norm_is_left(name):
     assert_left(fuse_layer_norm, LEFT[name])
+    assert_same_values(rewrite_graph, LEFT[name])
 
 
 ROWS = np.array(

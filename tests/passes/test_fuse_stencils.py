@@ -173,6 +173,8 @@ def test_not_joined_where_it_would_take_more_bytes():
     assert stencils(function) == []
     function = cg.compile(cg.pad(a * 3.0, 1), [x, y])
     assert stencils(function) == [False]
+    function = cg.compile([cg.pad(a * b, 1), a], [x, y])  # only b dies there
+    assert stencils(function) == [False]
 
 
 def test_a_shift_as_wide_as_the_array_needs_another():
