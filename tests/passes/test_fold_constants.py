@@ -112,11 +112,11 @@ def test_broadcast_filters_are_folded_for_a_convolution_however_large(layer, mon
 
 
 ROW, COLUMN = cg.Const(np.float32([1, 2, 3, 4])), cg.Const(np.float32([[1], [2], [3]]))
-LEFT = cg.Var((5, 3), name="left")
+ROWS = cg.Var((5, 3), name="rows")
 COMPUTED = {
-    "the right side of a product": (LEFT @ cg.cos(ROW * COLUMN), True),
+    "the right side of a product": (ROWS @ cg.cos(ROW * COLUMN), True),
     "a right side that is transposed": (
-        X @ cg.transpose(cg.cos(cg.reshape(ROW, (4, 1)) * cg.reshape(COLUMN, (3,)))),
+        ROWS @ cg.transpose(cg.cos(cg.reshape(ROW, (4, 1)) * cg.reshape(COLUMN, (3,)))),
         True,
     ),
     "filters": (cg.conv2d(IMAGE, cg.reshape(cg.cos(ROW * COLUMN), (6, 2, 1, 1))), True),
