@@ -41,6 +41,7 @@ class RoundedLayers:
         """List the layers of a graph that is lowered for a target."""
         self.reason = reason_for_float32(target)
         self.multiply_adds.clear()
+        self.able.clear()
         for node in post_order(roots):
             if not isinstance(node.op, LAYERS) or node.dtype != "f4" or not node.size:
                 continue

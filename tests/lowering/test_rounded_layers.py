@@ -55,6 +55,7 @@ def test_a_graph_that_is_lowered_again_has_the_same_layers_with_the_same_work():
     assert list(layers.multiply_adds.items()) == list(names.items()) and (layers.able, layers.reason) == (able, reason)
     lowered(X @ B, layers)
     assert list(layers.multiply_adds.values()) == [4 * 16 * 16]
+    assert layers.able == layers.multiply_adds.keys()
 
 
 def test_layers_that_cannot_round_are_listed_but_not_able():
