@@ -114,7 +114,7 @@ def test_a_function_sees_no_name_of_its_caller():
     body = function([make("Add", ["a", "x"], ["r"])], ["a"], ["r"])
     raw = model_of([make("f", ["x"], ["y"], domain="d")], [X], functions=[body])
     with pytest.raises(
-        FormatError, match="in Add '' -> r: operand 'x' has no value: it is no input, constant or result"
+        FormatError, match="in Add '' -> r: operand 'x' has no value: no input, constant or node has this name"
     ):
         load(raw)
 

@@ -92,7 +92,7 @@ def test_an_axis_that_is_declared_without_elements_has_none():
 
 
 @pytest.mark.parametrize("name", ["?", "*", "-1", "None"])
-def test_a_sign_for_an_unknown_size_is_no_name(name, tmp_path):
+def test_a_sign_for_an_unknown_size_does_not_name_it(name, tmp_path):
     """Paddle writes one sign for axes of different sizes."""
     body = model([node("Relu", "x", "y")], {"x": (name, 3, name)}, ["y"])
     assert load(body, {"x": (2, 3, 5)}).outputs[0].shape == (2, 3, 5)

@@ -185,6 +185,18 @@ def test_no_steps_leave_the_state(kind):
 
 @pytest.mark.parametrize("kind", GATES)
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_a_length_beyond_the_sequence_is_that_of_the_sequence(kind, direction):
+    """onnxruntime refuses it."""
+    x, *weights = operands(kind, lengths=[LENGTH + 3, 2, LENGTH])
+    inside = [*weights[:3], np.array([LENGTH, 2, LENGTH], "i4")]
+    options = {"results": RESULTS[kind], "hidden_size": HIDDEN, "direction": direction, "by": "nobody"}
+    got, want = (results_of(kind, [x, *some], **options)[0] for some in (weights, inside))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_lengths_of_samples_are_not_compared_in_each_step(kind, direction):
     counts = []
     for steps in (4, 9):

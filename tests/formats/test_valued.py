@@ -123,7 +123,7 @@ def test_strings_may_determine_results(loaded):
     assert names(np.array(["in", "it"], object))[0].tolist() == ["IN", "IT"]
 
 
-def test_a_large_input_is_no_key(loaded):
+def test_a_large_input_cannot_be_part_of_a_key(loaded):
     where = [("x", FLOAT, (MOST_ELEMENTS + 1,))]
     nodes = [node("Cast", ["x"], ["i"], to=INT64), node("ConstantOfShape", ["i"], ["y"])]
     with pytest.raises(FormatError, match="give maximum={'i': n} or .*constants={'x': value}"):
@@ -180,10 +180,22 @@ def test_at_takes_values_by_name_and_returns_a_function_of_the_others(loaded):
         total.at()
     with pytest.raises(InputError, match="give axes, not batch"):
         total.at(batch=1)
-    shaped = loaded([node("Reshape", ["x", "shape"], ["y"])], [("x", FLOAT, ("n", 4)), ("shape", INT64, (1,))])
-    np.testing.assert_array_equal(shaped.at(n=2, shape=[8])(np.ones((2, 4), "f4"))[0], np.ones(8))
+    shaped = loaded([node("Expand", ["x", "shape"], ["y"])], [("x", FLOAT, ("n", 1)), ("shape", INT64, (2,))])
+    np.testing.assert_array_equal(shaped.at(n=2, shape=[2, 6])(np.ones((2, 1), "f4"))[0], np.ones((2, 6)))
     with pytest.raises(InputError, match="give n, shape, not shape"):
-        shaped.at(shape=[8])
+        shaped.at(shape=[2, 6])
+
+
+def test_at_takes_no_value_that_determines_no_shape_and_changes_nothing(loaded):
+    total = fixed_sums(loaded)
+    with pytest.raises(InputError, match="the value of 'x' determines no shape"):
+        total.at(axes=[1], x=X)
+    with pytest.raises(FormatError, match="constants={'axes': value}"):
+        fixed_sums(loaded).at(x=X)
+    assert total.values == ("axes",)
+    np.testing.assert_array_equal(total(X, [0])[0], X.sum(0))
+    np.testing.assert_array_equal(total(X + 1, [0])[0], (X + 1).sum(0))
+    assert "2 sizes" in repr(total)
 
 
 def test_threads_with_different_values_get_their_own_results(loaded):

@@ -257,8 +257,8 @@ class OnnxGraphBuilder:
 def lookup(scope: Mapping[str, Value], name: str, what: str) -> Value:
     if name not in scope:
         raise FormatError(
-            f"{what} {name!r:.{SHOWN}} has no value: it is no input, constant or result, or nodes wait for each other. "
-            "Export the model again"
+            f"{what} {name!r:.{SHOWN}} has no value: no input, constant or node has this name, "
+            "or nodes wait for each other. Export the model again"
         )
     return scope[name]
 

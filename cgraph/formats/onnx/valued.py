@@ -101,17 +101,28 @@ class ValuedFunction(SizedFunction):
         Its inputs are the others. Its calls use the same memory, so views of results are valid only until the next
         call.
         """
-        values = {name: x for name, x in sizes.items() if name in self.shapes and name not in self.sizes}
-        unknown = sizes.keys() - values.keys() - set(self.sizes)
-        if unknown or len(sizes) - len(values) != len(self.sizes):
+        inputs = [name for name in sizes if name not in self.sizes]
+        if len(sizes) - len(inputs) != len(self.sizes) or not all(name in self.shapes for name in inputs):
             names = ", ".join((*self.sizes, *self.values)) or "names of inputs"
             raise InputError(f"give {names}, not {', '.join(sizes) or 'nothing'}")
-        new = tuple(name for name in values if name not in self.values)
-        missing = [name for name in self.values if name not in values]
-        if missing:
-            raise InputError(f"the value of {missing[0]!r} determines shapes. Give it, as in at({missing[0]}=[1, 2])")
-        self.values = (*self.values, *new)
-        return self._with_key((*(sizes[name] for name in self.sizes), *(Value(x, values[x]) for x in self.values)))
+        function = None
+        while function is None:
+            missing = [name for name in self.values if name not in sizes]
+            if missing:
+                raise InputError(
+                    f"the value of {missing[0]!r} determines shapes. Give it, as in at({missing[0]}=[1, 2])"
+                )
+            values = [Value(name, sizes[name]) for name in self.values]
+            try:
+                function = self._with_key((*(sizes[name] for name in self.sizes), *values))
+            except UnknownError as error:
+                self._learn(error, sizes)
+        for name in inputs:
+            if name not in self.values:
+                raise InputError(
+                    f"the value of {name!r} determines no shape. Pass it to the function that at() returns"
+                )
+        return function
 
 
 def constant_of(value: Any) -> Any:

@@ -23,7 +23,7 @@ DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN
 TAKE_ALPHA = ("leakyrelu", "thresholdedrelu", "hardsigmoid", "elu", "affine", "scaledtanh")
 TAKE_BETA = ("hardsigmoid", "affine", "scaledtanh")
 Function = Callable[[Node], Node]
-NODES_PER_STEP = 24  # and as many again for products of bytes
+NODES_PER_STEP, BYTE_NODES = 24, 24  # and those of a product of bytes
 WRITTEN_OUT = 4  # steps of a dynamic length up to which the graph has the nodes of each
 
 
@@ -196,12 +196,12 @@ def one_direction(
         initial = [None if s is None else cg.swapaxes(s, 0, 1) for s in initial]
     state = tuple(cg.zeros((batch, d.hidden), x.dtype) if s is None else s[i] for s in initial)
     flat = d.of_input(cg.reshape(x, (steps * batch, x.shape[2]))) + d.wb
-    run = Run(partial(STEP[c.kind], d), turned, ends)
+    run, nodes = Run(partial(STEP[c.kind], d), turned, ends), NODES_PER_STEP + BYTE_NODES * (d.formats is not None)
     if isinstance(length, Size) and steps > WRITTEN_OUT:
-        c.spend(nodes=NODES_PER_STEP)
+        c.spend(nodes=nodes)
         gates = cg.reshape(prefix(flat, length.node * batch), (steps, batch, d.size))
         return run.counted(gates, state, length.node)
-    c.spend(nodes=NODES_PER_STEP * steps)
+    c.spend(nodes=nodes * steps)
     if isinstance(length, Size):
         whole = cg.reshape(length.node, (1, 1))
         run = replace(run, ends=whole if ends is None else cg.minimum(ends, whole))
@@ -240,11 +240,12 @@ class Run(Record, eq=False):
         if self.ends is None:
             y, states = self.all_steps(gates, state, places[::-1] if self.turned else places)
             return y, states[-1]
-        order = turned_rows(gates.shape[:2], self.ends) if self.turned else None
+        ends = cg.minimum(self.ends, len(places))
+        order = turned_rows(gates.shape[:2], ends) if self.turned else None
         y, states = self.all_steps(rows_in(gates, order), state, places)
         steps = Const(np.array(places)[:, None, None])
-        y = cg.where(cg.less(steps, self.ends), y, cg.zeros_like(y))
-        last = tuple(last_of(cg.stack(values, 0), first, self.ends) for values, first in zip(zip(*states), state))
+        y = cg.where(cg.less(steps, ends), y, cg.zeros_like(y))
+        last = tuple(last_of(cg.stack(values, 0), first, ends) for values, first in zip(zip(*states), state))
         return rows_in(y, order), last
 
     def all_steps(self, gates: Node, state: tuple[Node, ...], order: list[int]) -> tuple[Node, list[tuple[Node, ...]]]:
