@@ -24,25 +24,30 @@ SEEDS = range(3)
 OLDEST = 9  # of opsets with Compress
 MOST = 30  # of what nothing else bounds
 CLOSED = (
-    "AffineGrid", "AveragePool", "BlackmanWindow", "Col2Im", "ConvInteger", "DepthToSpace",
-    "DynamicQuantizeLinear", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample",
-    "GroupNormalization", "HammingWindow", "HannWindow", "InstanceNormalization", "LRN", "LpPool",
-    "MatMulInteger", "MaxUnpool", "MeanVarianceNormalization", "MelWeightMatrix",
-    "NegativeLogLikelihoodLoss", "QLinearConv", "QLinearMatMul", "RMSNormalization", "Range",
-    "ReverseSequence", "STFT", "SoftmaxCrossEntropyLoss", "SpaceToDepth", "Upsample", "com.microsoft.QGemm",
-    "com.microsoft.QLinearAdd", "com.microsoft.QLinearConcat", "com.microsoft.QLinearGlobalAveragePool",
+    "AffineGrid", "AveragePool", "BlackmanWindow", "Col2Im", "ConvInteger", "DepthToSpace", "DynamicQuantizeLinear",
+    "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "GridSample", "GroupNormalization", "HammingWindow",
+    "HannWindow", "InstanceNormalization", "LRN", "LpPool", "MatMulInteger", "MaxUnpool", "MeanVarianceNormalization",
+    "MelWeightMatrix", "NegativeLogLikelihoodLoss", "QLinearConv", "QLinearMatMul", "RMSNormalization", "Range",
+    "ReverseSequence", "STFT", "SoftmaxCrossEntropyLoss", "SpaceToDepth", "Upsample", "com.microsoft.Attention",
+    "com.microsoft.CDist", "com.microsoft.DynamicQuantizeMatMul", "com.microsoft.EmbedLayerNormalization",
+    "com.microsoft.FusedConv", "com.microsoft.GroupQueryAttention", "com.microsoft.Inverse",
+    "com.microsoft.MatMulIntegerToFloat", "com.microsoft.MatMulNBits", "com.microsoft.MultiHeadAttention",
+    "com.microsoft.NhwcMaxPool", "com.microsoft.QAttention", "com.microsoft.QGemm", "com.microsoft.QLinearAdd",
+    "com.microsoft.QLinearAveragePool", "com.microsoft.QLinearConcat", "com.microsoft.QLinearGlobalAveragePool",
     "com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearMul", "com.microsoft.QLinearSigmoid",
+    "com.microsoft.QLinearSoftmax", "com.microsoft.QLinearWhere", "com.microsoft.RotaryEmbedding",
+    "com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization",
 )  # fmt: skip
 """Kinds of which no operand takes an axis of dynamic length that is drawn, or that have none to open."""
 SAMPLED = (
     "AveragePool", "Conv", "ConvTranspose", "DepthToSpace", "GRU", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
     "GridSample", "GroupNormalization", "InstanceNormalization", "LRN", "LSTM", "LpPool", "MaxPool", "RNN", "RoiAlign",
-    "SpaceToDepth",
+    "SpaceToDepth", "com.microsoft.FusedConv",
 )  # fmt: skip
 """Kinds that take any number of samples, or of steps of a sequence, along the first axis of an operand."""
 SIZED = (
     "CenterCropPad", "Expand", "OneHot", "Pad", "QLinearConv", "Range", "Reshape", "Resize", "Slice", "Split", "Tile",
-    "TopK",
+    "TopK", "com.microsoft.GroupQueryAttention",
 )  # fmt: skip
 """Kinds of which a size or a position may be known only at run time; all others ask for it, or have none."""
 
