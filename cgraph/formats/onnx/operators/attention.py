@@ -72,6 +72,9 @@ def open_attention(c: Context) -> tuple[Array | None, ...]:
         )
     packed = c.array(0).ndim == 3
     heads = [c.required(f"{name}_num_heads") if packed else 0 for name in ("q", "kv", "kv")]
+    if packed:
+        for i in range(3):
+            prepare_operand(c, c.array(i), (2,), None)  # all heads side by side
     q, k, v = (open_heads(c.array(i), n) for i, n in enumerate(heads))
     past: Length = 0
     if c.value(4) is not None:
