@@ -1,7 +1,7 @@
 """What reading an ONNX operator costs, which ops its graphs have, and what the reader answers if it refuses one.
 
 Operators are drawn as for `test_onnx_drawn.py`, then with an axis or a size that is known only at run time. Others are
-those of the onnx package's own tests, of the version that is recorded.
+those of the onnx package's own tests, of the version that is recorded. The last part is of files that are written.
 
 ``python -m tests.formats.recorded_onnx_graphs`` writes `recorded_onnx_graphs.txt` anew. Read its difference: a changed
 cost is charged elsewhere, another op is chosen for an operator, or a text is read by people.
@@ -16,18 +16,21 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from cgraph.errors import CgraphError
+import cgraph as cg
+from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx import load
+from cgraph.formats.onnx import load, serialised
+from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from tests.formats.test_onnx_drawn_open import opset_of, with_open_axis
+from tests.ops.cases import CASES
 from tests.support.onnx_cases import cases
 from tests.support.onnx_draws.draws import DRAWN, drawn_model
 from tests.support.recorded_texts import write_sections
 
 RECORD = Path(__file__).with_name("recorded_onnx_graphs.txt")
-SEEDS, OPEN_SEEDS = range(8), range(3)
-PACKAGE = "the package's cases"
+SEEDS = range(8)
+PACKAGE, WRITTEN = "the package's cases", "written"
 OLDEST = 9  # of opsets with Compress
 spend = Allowance.spend
 
@@ -96,12 +99,30 @@ def package_facts() -> str:
     return "\n".join([onnx.__version__, *lines])
 
 
+def written_facts() -> str:
+    """For each op of the ops' cases: the kinds of the nodes that are written, their attributes, and what is stored."""
+    totals: dict[str, Counter[str]] = {}
+    for row in CASES:
+        values = [draw.array(np.random.default_rng(0)) for draw in row.in_float32().draws]
+        inputs = [cg.Var(x.shape, x.dtype, f"x{i}") for i, x in enumerate(values)]
+        built = row.in_float32().build(*inputs)
+        counts = totals.setdefault(row.op, Counter())
+        try:
+            graph = onnx.load_from_string(serialised(built if isinstance(built, Node) else list(built), inputs)).graph
+        except FormatError:
+            counts["refused"] += 1
+            continue
+        counts.update(node.op_type for node in graph.node)
+        counts.update(f"{node.op_type}.{a.name}" for node in graph.node for a in node.attribute)
+        counts.update(values=len(graph.initializer), elements=sum(int(np.prod(t.dims)) for t in graph.initializer))
+    return "\n".join(f"{op}: " + " ".join(f"{k}={n}" for k, n in sorted(totals[op].items())) for op in sorted(totals))
+
+
 def facts(kind: str) -> str:
     """The lines of one operator."""
     plain, axes, sizes = Total(), Total(), Total()
     for seed in SEEDS:
         plain.add(drawn_model(kind, seed).raw)
-    for seed in OPEN_SEEDS:
         for raw in with_open_operands(kind, seed):
             axes.add(raw)
         sizes.add(with_open_sizes(kind, seed))
@@ -110,4 +131,6 @@ def facts(kind: str) -> str:
 
 
 if __name__ == "__main__":
-    write_sections(RECORD, {kind: facts(kind) for kind in sorted(DRAWN)} | {PACKAGE: package_facts()})
+    write_sections(
+        RECORD, {kind: facts(kind) for kind in sorted(DRAWN)} | {PACKAGE: package_facts(), WRITTEN: written_facts()}
+    )
