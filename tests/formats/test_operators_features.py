@@ -137,3 +137,33 @@ def test_what_a_scaler_or_an_imputer_does_not_say_is_the_standards_default():
     lost[0, 1] = np.nan
     assert_equal_results("Imputer", [lost], imputed_value_floats=[7.0, 8.0, 9.0], **ML)
     assert_equal_results("Imputer", [X.astype("i8")], imputed_value_int64s=[7, 8, 9], **ML)
+
+
+@pytest.mark.parametrize("source", ["strings", "tensor"])
+@pytest.mark.parametrize("default", ["none", "string", "tensor"])
+def test_labels_that_are_strings_have_a_default_that_is_one(source, default):
+    keys, values = np.array([4, 9]), np.array(["one", "two"], object)
+    options = {"keys_int64s": [4, 9], "values_strings": ["one", "two"]}
+    if source == "tensor":
+        options = {"keys_tensor": tensor(keys), "values_tensor": tensor(values)}
+    options |= {"none": {}, "string": {"default_string": "none"}, "tensor": {"default_tensor": tensor(values[1:])}}[
+        default
+    ]
+    got = results_of("LabelEncoder", [np.array([9, 5, 4])], by="nobody", **options, **ML)[0][0]
+    assert got.tolist() == ["two", {"none": "_Unused", "string": "none", "tensor": "two"}[default], "one"]
+
+
+@pytest.mark.parametrize("source", ["strings", "tensor"])
+@pytest.mark.parametrize("values", ["int64s", "floats"])
+def test_strings_have_labels_that_are_numbers(source, values):
+    words = np.array(["one", "two"], object)
+    options = {"keys_strings": ["one", "two"]} if source == "strings" else {"keys_tensor": tensor(words)}
+    options |= {"values_int64s": [7, 8]} if values == "int64s" else {"values_floats": [0.5, 1.5]}
+    x = np.array([["two", "one"], ["six", "two"]], object)
+    want = [[8, 7], [-1, 8]] if values == "int64s" else [[1.5, 0.5], [0, 1.5]]
+    assert results_of("LabelEncoder", [x], by="nobody", **options, **ML)[0][0].tolist() == want
+    name = "default_int64" if values == "int64s" else "default_float"
+    got = results_of("LabelEncoder", [x], by="nobody", **options, **{name: 3 if values == "int64s" else 3.0}, **ML)[0][
+        0
+    ]
+    assert got[1, 0] == 3

@@ -177,3 +177,25 @@ def test_two_operands_and_results_may_differ_in_axis_and_direction(kind, backwar
     assert has_loop(raw) == (kind == "loop")
     v = RNG.uniform(-1, 1, (3, LENGTH)).astype("f4")
     agrees(raw, [feed | {"v": v} for feed in feeds(0, (LENGTH,) if kind == "fixed" else (1, 4, LENGTH))])
+
+
+def scan_of_opset_8(lengths: bool) -> bytes:
+    """Scans of each sample: sums of rows, and twice each sum; the first operand is the lengths."""
+    body = graph([node("Add", ["s", "row"], ["sum"]), node("Add", ["sum", "sum"], ["kept"])], "s row", "sum kept")
+    made = node("Scan", ["lengths" if lengths else "", "start", "x"], ["last", "all"], body=body, num_scan_inputs=1)
+    inputs = [("start", 1, (2, 3)), ("x", 1, (2, 5, 3)), *([("lengths", 7, (2,))] if lengths else [])]
+    whole = helper.make_graph(
+        [made], "g", [helper.make_tensor_value_info(*x) for x in inputs],
+        [helper.make_empty_tensor_value_info(name) for name in ("last", "all")],
+    )  # fmt: skip
+    return helper.make_model(whole, opset_imports=[helper.make_opsetid("", 8)], ir_version=4).SerializeToString()
+
+
+def test_a_scan_of_opset_8_is_of_each_sample():
+    x, start = RNG.integers(-4, 5, (2, 5, 3)).astype("f4"), RNG.integers(-4, 5, (2, 3)).astype("f4")
+    last, kept = load(scan_of_opset_8(False)).compile(engine="reference")(start=start, x=x)
+    sums = start[:, None] + x.cumsum(1)
+    np.testing.assert_array_equal(last, sums[:, -1])
+    np.testing.assert_array_equal(kept, 2 * sums)
+    with pytest.raises(FormatError, match="lengths of sequences are not supported. Omit operand 0"):
+        load(scan_of_opset_8(True))
