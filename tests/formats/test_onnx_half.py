@@ -119,3 +119,23 @@ def test_a_graph_with_half_precision_is_written_and_read_again(kind):
     assert onnx.load_from_string(model).graph.input[0].type.tensor_type.elem_type == number
     given = normal(3, 300).astype(dtype)
     assert load(model).compile()(given)[0].tobytes() == cg.compile(y, [x])(given).tobytes()
+
+
+def test_an_output_of_dynamic_length_has_the_dtype_that_the_file_declares():
+    graph = helper.make_graph(
+        [
+            helper.make_node("Compress", ["x", "m"], ["some"], axis=0),
+            helper.make_node("Mul", ["some", "some"], ["y"]),
+        ],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT16, [4]),
+            helper.make_tensor_value_info("m", TensorProto.BOOL, [4]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, None)],
+    )
+    raw = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    x, shown = np.array([1.001, 2, 3.003, 4], "f2"), np.array([True, False, True, False])
+    (got,) = load(raw).compile(engine="reference")(x=x, m=shown)
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, x[shown] * x[shown])

@@ -51,3 +51,12 @@ def test_constants_and_options_are_passed_on_and_results_have_the_outputs_names(
     assert [x.shape for x in function.at(rows=3).outputs] == [(2, 3), (2, 3)]  # not the most that a shape may ask for
     with pytest.raises(BudgetError):
         compile_sizes(model, {"rows": 6}, {"shape": np.array([2, -1])}, budget=16)
+
+
+def test_an_output_that_is_listed_twice_gets_a_name_that_no_input_has():
+    nodes = [helper.make_node("Neg", ["y_1"], ["y"])]
+    function = compile_sizes(model_of(nodes, [("y_1", FLOAT, ["rows"])], outputs=("y", "y")))
+    assert function.names == ("y", "y_2")
+    a = np.arange(3, dtype="f4")
+    for got in function(a):
+        np.testing.assert_array_equal(np.asarray(got), -a)

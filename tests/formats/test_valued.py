@@ -221,3 +221,11 @@ def test_small_inputs_and_constants():
     assert not are_small([], shapes) and not are_small(["c"], shapes) and not are_small(["a", "x"], shapes)
     assert constant_of(np.array([1, 2])) == [1, 2] and constant_of(3) == 3
     assert constant_of(np.zeros((0, 3))).shape == (0, 3) and constant_of(np.array(["a"], object)).dtype == object
+
+
+def test_the_largest_input_that_may_be_part_of_a_key(loaded):
+    shaped = loaded([node("Reshape", ["x", "shape"], ["y"])], [("x", FLOAT, (2,)), ("shape", INT64, ("k",))])
+    shaped_by = np.array([2] + [1] * (MOST_ELEMENTS - 1))
+    with pytest.raises(FormatError, match="axes|at most 64"):  # NumPy's arrays have fewer axes
+        shaped(np.ones(2, "f4"), shaped_by)
+    assert shaped.values == ("shape",)
