@@ -109,12 +109,6 @@ def with_gaps(net, kind):
 
 
 @case("CONV_2D", dtypes=ALL)
-def without_a_bias(net, kind):
-    x, weights = net.bytes_in((1, 5, 6, 4)), net.filters((6, 2, 3, 4), 0, 6)
-    return net.op(kind, [x, weights], net.made(3.0), stride_w=1, stride_h=2, activation=3)
-
-
-@case("CONV_2D", dtypes=ALL)
 def points(net, kind):
     x, weights = net.bytes_in((2, 5, 4, 3)), net.filters((40, 1, 1, 3), 0, 1)
     return net.op(kind, [x, weights, net.bias(40)], net.made(), stride_w=1, stride_h=1, padding=1)
