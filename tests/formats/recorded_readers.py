@@ -10,19 +10,31 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cgraph.formats import darknet, tflite
+from cgraph.formats import darknet, plain_pickle, tflite
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet import config
 from cgraph.formats.keras_graph import graph_of
-from cgraph.formats.keras_h5 import KerasFile
+from cgraph.formats.keras_h5 import KerasFile, read_keras
+from cgraph.formats.npz import read_npy, read_npz
+from cgraph.formats.safetensors import read_safetensors
+from cgraph.formats.torch_file import read_torch
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
-from tests.formats import test_darknet_heads, test_darknet_layers, test_keras_layers, test_keras_sequences
+from tests.formats import (
+    test_darknet_heads,
+    test_darknet_layers,
+    test_keras_layers,
+    test_keras_sequences,
+    test_npz,
+    test_safetensors,
+    test_torch_file,
+)
 from tests.support import tflite_byte_cases, tflite_cases
 from tests.support.recorded_texts import write_sections
 
@@ -101,10 +113,55 @@ def darknet_outputs(text: str, read: Callable[..., Any] = darknet.load) -> Outpu
         return read(path, seed=0).outputs
 
 
+def file_outputs(read: Callable[[Path], Any], write: Callable[[Path], Any]) -> Outputs:
+    """None: a file of arrays, of which the charges alone are recorded."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "file.npz")
+        made = write(path)
+        if isinstance(made, bytes):
+            path.write_bytes(made)
+        read(path)
+    return []
+
+
+def hdf5(path: Path, **options: Any) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w", **{x: options.pop(x) for x in ("userblock_size",) if x in options}) as file:
+        file.attrs["model_config"] = '{"class_name": "é", "list": [1, {"a": 2}]}'
+        file.create_dataset("model_weights/a/a/kernel:0", data=np.ones((30, 40), "f4"), **options)
+        file.create_dataset("model_weights/a/a/bias:0", data=np.ones(7, ">i2"))
+
+
+TENSORS = test_torch_file.tree(a=test_torch_file.tensor(), b=test_torch_file.tensor("1", 2, 1, (1,), (1,), "Long"))
+STORED = {"0": test_torch_file.SIX, "1": np.array([5, 7])}
+ARRAYS = {"a": np.ones((30, 40), "f4"), "b": np.ones(3, "i1"), "c": np.ones(500)}
+SAFE = test_safetensors
+FILES: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
+    "torch, old": (read_torch, lambda path: test_torch_file.legacy(TENSORS, STORED)),
+    "torch, zipped": (read_torch, lambda path: test_torch_file.zipped(TENSORS, STORED)),
+    "npz": (read_npz, lambda path: np.savez(path, **ARRAYS)),
+    "npz, packed": (read_npz, lambda path: np.savez_compressed(path, **ARRAYS)),
+    "npz, packed, with a limit": (
+        lambda path: read_npz(path, "1MiB"), lambda path: np.savez_compressed(path, **ARRAYS),
+    ),
+    "npy, unaligned": (
+        read_npy,
+        lambda path: test_npz.npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", bytes(24)),
+    ),
+    "safetensors": (
+        read_safetensors,
+        lambda path: SAFE.packed({"a": SAFE.entry("BF16", (4,)), "é": SAFE.entry("U8", (3,), (8, 11))}, bytes(11)),
+    ),
+    "hdf5": (read_keras, hdf5),
+    "hdf5 behind other bytes": (read_keras, partial(hdf5, userblock_size=512)),
+    "hdf5 in chunks": (read_keras, partial(hdf5, chunks=(7, 11), compression="gzip", shuffle=True)),
+}  # fmt: skip
+
 READERS: dict[str, Callable[[], Outputs]] = {
     **{f"tflite: {x}": partial(tflite_outputs, tflite_cases, x) for x in tflite_cases.CASES},
     **{f"tflite of bytes: {x}": partial(tflite_outputs, tflite_byte_cases, x) for x in tflite_byte_cases.CASES},
     **{f"keras: {x}": partial(keras_outputs, x) for x in test_keras_layers.LAYERS},
+    **{f"files: {name}": partial(file_outputs, *pair) for name, pair in FILES.items()},
     **{f"keras: {x}": partial(window_outputs, x) for x in WINDOWS},
     **{f"keras sequences: {name}": read for name, read in keras_sequences()},
     **{
@@ -133,6 +190,7 @@ def charged() -> Iterator[Counter]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Allowance, "check", note)
         patched.setattr(config, "getsizeof", len)  # which is another number in another version of Python
+        patched.setattr(plain_pickle, "sys", SimpleNamespace(getsizeof=lambda x: len(str(x))))
         yield costs
 
 
