@@ -875,3 +875,18 @@ def test_any_is_along_an_axis_of_keras_and_what_is_left_has_its_order(shape, kee
         (found,) = run(rows, {}, [given], [("a", 0)])
         found = np.moveaxis(found, 1, -1) if found.ndim > 3 else found
         np.testing.assert_array_equal(found, x.any(axis, keepdims=keep), strict=True)
+
+
+@pytest.mark.parametrize(("one", "other"), [("LSTM", "GRU"), ("GRU", "LSTM"), ("SimpleRNN", "LSTM")])
+def test_each_direction_has_the_states_of_its_kind(one, other):
+    a, b = arrays(one), arrays(other)
+    forward = {"class_name": one, "config": PLAIN | {"name": "forward_l", "return_state": True}}
+    backward = {"class_name": other, "config": PLAIN | {"name": "g", "go_backwards": True, "return_state": True}}
+    options = {"layer": forward, "backward_layer": backward, "merge_mode": None}
+    rows = [start("x", (T, C)), layer("Bidirectional", "b", ["x"], options)]
+    weights = {"b": stored(a, "b/forward_l/cell") | stored(b, "b/g/cell")}
+    found = run(rows, weights, [X], [("b", i) for i in range(2 + STATES[one] + STATES[other])])
+    first = recurrent(one, a, X)
+    second = recurrent(other, b, X, None, None, {"go_backwards": True})
+    for got, want in zip(found, [first[1], second[1], *first[2], *second[2]], strict=True):
+        assert_near(got, want, "float32 sums near zero")

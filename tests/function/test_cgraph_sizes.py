@@ -518,3 +518,63 @@ def test_what_ran_at_a_size_that_is_removed_leaves_the_memory_at_once(monkeypatc
     f.at(n=2)
     f.at(n=2)
     assert swept == [0] and list(f._functions) == [(2,)]
+
+
+def test_inputs_that_there_are_not_are_refused_by_the_size_of_the_last_call_too():
+    f = cg.compile_sizes(pair, {"x": ("n",)})
+    x = np.arange(3, dtype="f4")
+    f(x)
+    for _ in range(2):
+        for call in (lambda: f.run(None, {"x": x, "z": x}), lambda: f(x=x, z=x), lambda: f({"x": x, "z": x})):
+            with pytest.raises(InputError, match="no input .z.. Use one of x"):
+                call()
+        with pytest.raises(InputError, match="got 2"):
+            f(x, x)
+        assert f.run(None, {"x": x})[0].tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("way", ["a call", "a run", "at"])
+def test_each_way_of_use_makes_a_size_the_last_one(way, monkeypatch):
+    """Of three that are kept: that which was used longest ago goes."""
+    monkeypatch.setattr("cgraph.sizes.MOST_KEPT", 3)
+    built = []
+
+    def build(sizes):
+        built.append(sizes["n"])
+        return pair(sizes)
+
+    f = cg.compile_sizes(build, {"x": ("n",)})
+    ones = {n: np.ones(n, "f4") for n in range(1, 5)}
+    use = {"a call": lambda n: f(ones[n]), "a run": lambda n: f.run(None, {"x": ones[n]}), "at": lambda n: f.at(n=n)}
+    for n in (1, 2, 3):
+        f(ones[n])
+    use[way](1)
+    use[way](4)  # in the place of 2
+    assert built == [1, 2, 3, 4]
+    for n in (1, 3, 4):
+        use[way](n)
+    assert built == [1, 2, 3, 4]
+    use[way](2)
+    assert built == [1, 2, 3, 4, 2]
+
+
+def test_sizes_are_found_at_the_axis_that_has_them():
+    """Not the first axis, nor that of the first input, and twice in one input."""
+
+    def build(sizes):
+        x, y = cg.Var((2, sizes["a"]), name="x"), cg.Var((sizes["b"], 3, sizes["b"]), name="y")
+        return [x * 2, y + 1], [x, y]
+
+    f = cg.compile_sizes(build, {"x": (2, "a"), "y": ("b", 3, "b")}, {"a": 5, "b": 4})
+    assert f.sizes == ("a", "b")
+    for a, b in ((5, 4), (1, 2), (5, 2), (1, 4), (1, 2)):
+        x, y = weights(a, 2, a), weights(b, b, 3, b)
+        for _ in range(2):
+            got = f(x, y)
+            np.testing.assert_array_equal(got[0], x * 2)
+            np.testing.assert_array_equal(got[1], y + 1)
+    with pytest.raises(InputError, match="b is 2 in y and 3 in y. Give both one size"):
+        f(x, np.ones((2, 3, 3), "f4"))
+    for name, shapes in (("a", ((2, 6), (2, 3, 2))), ("b", ((2, 1), (5, 3, 5)))):
+        with pytest.raises(InputError, match=f"{name} is [56]; it was compiled for [45] at most"):
+            f(*(np.ones(shape, "f4") for shape in shapes))
