@@ -116,6 +116,9 @@ LAYERS: dict[str, tuple] = {
     "Normalization of all alike": (
         {"axis": None}, {"mean": np.float32(0.5), "variance": np.float32(4)}, lambda x: (x - 0.5) / 2,
     ),
+    "Normalization over no axis": (
+        {"axis": []}, {"mean": np.float32(0.5), "variance": np.float32(4)}, lambda x: (x - 0.5) / 2,
+    ),
     "ReLU without an end": ({"negative_slope": 0.0, "threshold": 0.0}, {}, lambda x: np.maximum(x, 0)),
     "RMSNormalization": (
         {"axis": [-1], "epsilon": 0.5}, {"scale": MEAN},
