@@ -362,3 +362,19 @@ def test_a_darknet_network_has_no_size_but_its_batch(tmp_path):
             cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes=shapes)
     f = cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes={"batch": 3})
     np.testing.assert_array_equal(f(X)[0], X @ W)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("setting", ["shapes", "constants", "maximum", "state"])
+def test_an_empty_setting_is_one(monkeypatch, kind, setting):
+    """It is refused where the setting does not apply; None is none."""
+    calls = []
+    monkeypatch.setitem(READERS, kind, replace(READERS[kind], read=lambda *given: calls.append(given)))
+    monkeypatch.setattr(load_module, "kind_of", lambda path: kind)
+    load_model("model", {setting: None}, {})
+    if setting in APPLIES[kind]:
+        load_model("model", {setting: {}}, {})
+        assert len(calls) == 2 and all(getattr(settings, setting) == {} for _, settings, _ in calls)
+        return
+    with pytest.raises(FormatError, match=f"{setting}= does not apply to"):
+        load_model("model", {setting: {}}, {})

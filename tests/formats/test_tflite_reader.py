@@ -5,7 +5,7 @@ import pytest
 
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
-from cgraph.formats.tflite import load
+from cgraph.formats.tflite import load, reader
 from cgraph.formats.tflite.context import OPERATORS
 from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of, leave_output
 from cgraph.formats.tflite.source import TensorFacts
@@ -181,3 +181,12 @@ def test_pictures_of_bytes_are_turned_where_they_enter_if_they_have_channels(sha
     np.testing.assert_array_equal(value(entered.plain), numbers.view("u1") ^ 128)
     assert not enter_input(Const(numbers.view("u1")), form(signed=False)).first
     assert not enter_input(Const(numbers.astype("f4")), form()).first and not enter_input(Const(numbers), None).first
+
+
+def test_pages_of_a_file_are_released_once_its_graph_is_built(monkeypatch):
+    released = []
+    monkeypatch.setattr(reader, "release", lambda x: released.append(x.size))
+    net = Network()
+    raw = net.bytes(net.op("NEG", [net.input((2,))]))
+    load(raw)
+    assert released == [len(raw)]

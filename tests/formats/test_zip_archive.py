@@ -294,3 +294,15 @@ def test_names_are_charged_by_their_letters():
         members_of(memoryview(raw), allowance)
         spent.append(before - allowance.nbytes)
     assert spent == [2 * (zip_archive.ENTRY + 8), 2 * (zip_archive.ENTRY + 8 * 1001)]
+
+
+def test_pages_of_a_member_are_released_as_they_are_summed(monkeypatch):
+    """So that a file larger than memory can be checked; a compressed one is read into memory."""
+    released = []
+    monkeypatch.setattr(zip_archive, "release", lambda x: released.append(x.size))
+    monkeypatch.setattr(zip_archive, "PIECE", 1000)
+    for method, sizes in ((zipfile.ZIP_STORED, [1000, 1000, 500]), (zipfile.ZIP_DEFLATED, [])):
+        raw = archive({"a": bytes(2500)}, method)
+        released.clear()
+        assert len(unpack(memoryview(raw), members(raw)["a"])) == 2500
+        assert released == sizes

@@ -234,3 +234,17 @@ def test_one_compile_at_a_time_adds_a_file(tmp_path, monkeypatch):
         thread.join(PATIENCE)
     assert seen == [1, 1, 1] and sorted(path.name for path in tmp_path.iterdir()) == ["w", "w-2", "w-3"]
     assert all((x == seed).all() for seed, x in found.items()) and len(found) == 3
+
+
+def test_pages_of_arrays_are_released_when_they_were_summed_and_when_they_were_written(monkeypatch):
+    """Each before the next one is read, so that one array at a time is in memory."""
+    released, arrays = [], [np.full(n, n, "f4") for n in (3, 5)]
+    monkeypatch.setattr(weight_file, "release", released.append)
+    head, places = header(arrays)
+    assert [id(x) for x in released] == [id(x) for x in arrays]
+    released.clear()
+    seen = [len(released) for _ in contents(head, places, arrays)]
+    assert seen == [0, 0, 0, 1, 1] and [id(x) for x in released] == [id(x) for x in arrays]
+    released.clear()
+    sums_of(dict(zip(places, arrays)))
+    assert [id(x) for x in released] == [id(x) for x in arrays]
