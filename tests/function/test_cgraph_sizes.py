@@ -1,6 +1,7 @@
 """Functions of arrays whose sizes vary: NumPy's values at any size, in the memory of the largest."""
 
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 from weakref import ref
 
@@ -578,3 +579,23 @@ def test_sizes_are_found_at_the_axis_that_has_them():
     for name, shapes in (("a", ((2, 6), (2, 3, 2))), ("b", ((2, 1), (5, 3, 5)))):
         with pytest.raises(InputError, match=f"{name} is [56]; it was compiled for [45] at most"):
             f(*(np.ones(shape, "f4") for shape in shapes))
+
+
+def test_garbage_is_rarely_collected_while_a_size_is_compiled(monkeypatch):
+    inside, seen = [], []
+
+    @contextmanager
+    def rare_collections():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    def build(sizes):
+        seen.append(bool(inside))
+        return pair(sizes)
+
+    monkeypatch.setattr("cgraph.sizes.rare_collections", rare_collections)
+    f = cg.compile_sizes(build, {"x": ("n",)}, {"n": 4})
+    f(np.ones(3, "f4"))
+    f.at(n=2)
+    assert seen == [True] * 3 and not inside
