@@ -378,3 +378,22 @@ def test_an_empty_setting_is_one(monkeypatch, kind, setting):
         return
     with pytest.raises(FormatError, match=f"{setting}= does not apply to"):
         load_model("model", {setting: {}}, {})
+
+
+def test_outputs_of_a_keras_file_have_the_names_of_a_function_of_one_size(tmp_path):
+    """A network may return one result twice."""
+    h5py = pytest.importorskip("h5py")
+    rows = [
+        {"class_name": "InputLayer", "name": "x", "config": {"batch_input_shape": [None, 2]}},
+        {"class_name": "ReLU", "name": "y", "config": {}, "inbound_nodes": [[["x", 0, 0, {}]]]},
+    ]
+    ends = {"input_layers": [["x", 0, 0]], "output_layers": [["y", 0, 0], ["y", 0, 0]]}
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file.attrs["model_config"] = json.dumps({"class_name": "Functional", "config": {"layers": rows, **ends}})
+        file.create_group("model_weights")
+    f, one = cg.load(tmp_path / "m.h5"), cg.load(tmp_path / "m.h5", shapes={"batch": 3})
+    for function in (f, one):
+        results = function(X - 3)
+        assert results.names[0] == "y" and len(set(results.names)) == 2
+        for name in results.names:
+            np.testing.assert_array_equal(results[name], np.maximum(X - 3, 0))
