@@ -1,6 +1,7 @@
 """Functions of arrays whose sizes vary: NumPy's values at any size, in the memory of the largest."""
 
 import threading
+import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 from weakref import ref
@@ -599,3 +600,69 @@ def test_garbage_is_rarely_collected_while_a_size_is_compiled(monkeypatch):
     f(np.ones(3, "f4"))
     f.at(n=2)
     assert seen == [True] * 3 and not inside
+
+
+def test_threads_that_need_one_new_size_compile_it_once():
+    built = []
+
+    def build(sizes):
+        built.append(sizes["n"])
+        time.sleep(0.05)
+        return pair(sizes)
+
+    f = cg.compile_sizes(build, {"x": ("n",)})
+    found = []
+    work = lambda n: found.append(f(np.arange(n, dtype="f4"))["more"].tolist())  # noqa: E731
+    threads = [threading.Thread(target=work, args=(n,)) for n in (3, 3, 2, 3, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(built) == [2, 3] and sorted(found) == [[1, 2]] * 2 + [[1, 2, 3]] * 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_builder_returns_two_or_three_values_or_a_function(count):
+    def build(sizes):
+        return tuple(range(count))
+
+    with pytest.raises(GraphError, match="build gives outputs, inputs and, perhaps, update edges, not .*Return such"):
+        cg.compile_sizes(build, {"x": ("n",)}).at(n=1)
+    for other in (None, [1, 2], {"y": 1}):
+        with pytest.raises(GraphError, match="build gives outputs, inputs"):
+            cg.compile_sizes(lambda sizes, other=other: other, {"x": ("n",)}).at(n=1)
+
+    def later(sizes):
+        outputs, inputs = pair(sizes)
+        return lambda **options: options_of.append(options) or cg.compile(outputs, inputs, **options)
+
+    options_of = []
+    f = cg.compile_sizes(later, {"x": ("n",)}, threads=1, budget="1MiB")
+    assert f(np.ones(3, "f4"))["twice"].tolist() == [2, 2, 2]
+    assert options_of == [{"threads": 1, "budget": "1MiB"}]
+
+
+@pytest.mark.parametrize(
+    ("build", "shapes"),
+    [(3, {"x": ("n",)}), (pair, [("x", ("n",))]), (pair, {"x": "n"}), (pair, {"x": 3}), (pair, {"x": (1.5,)}),
+     (pair, {"x": ("n",), "y": None})],
+)  # fmt: skip
+def test_shapes_are_lists_of_integers_and_names_by_input(build, shapes):
+    with pytest.raises(GraphError, match="compile_sizes needs a function and a dict from input name to shape"):
+        cg.compile_sizes(build, shapes)
+
+
+@pytest.mark.parametrize("most", [3, [("n", 3)], "n"])
+def test_the_largest_sizes_are_given_by_name(most):
+    with pytest.raises(GraphError, match="most gives the largest sizes by name, not .* Pass a dict"):
+        cg.compile_sizes(pair, {"x": ("n",)}, most)
+
+
+def test_options_are_checked_before_anything_is_built():
+    built = []
+    for options in ({"memory": 3}, {"budget": "much"}, {"recompute": "x"}):
+        with pytest.raises(GraphError):
+            cg.compile_sizes(lambda sizes: built.append(sizes), {"x": ("n",)}, **options)
+    assert not built
+    for options in ({"engine": "reference"}, {"threads": 2}, {"engine": CpuEngine("host", 1)}):
+        assert cg.compile_sizes(pair, {"x": ("n",)}, **options)(np.ones(2, "f4"))["more"].tolist() == [2, 2]
