@@ -131,3 +131,14 @@ def test_constants_of_a_folder_are_summed_if_told_and_all_else_always(tmp_path, 
             with pytest.raises(FormatError, match=f"{path.name} is not what was saved"):
                 cg.load(tmp_path / "saved", verify=verify)
         path.write_bytes(raw)
+
+
+def test_a_pickle_of_another_version_is_refused_whatever_it_holds(saved):
+    """A graph in a folder alone is compiled instead of code that does not fit."""
+    files = bytes_of([cg.load(saved)])
+    entries = json.loads(files[MANIFEST])
+    entries.pop("crc32")
+    other = files | {MANIFEST: with_sum(json.dumps(entries | {"cgraph": "0.1"}))}
+    for more in ({}, {"graph.onnx": b"a graph"}):
+        with pytest.raises(FormatError, match=r"it was saved by cgraph 0\.1"):
+            unpickle(other | more)
