@@ -71,6 +71,24 @@ def keras_sequences() -> Iterator[tuple[str, Callable[[], Outputs]]]:
         yield name, partial(built, of.masked_rows(of.MASKS[name][0]), of.WEIGHTS)
 
 
+def nested() -> Iterator[tuple[str, Callable[[], Outputs]]]:
+    """Yield layers around layers, and networks in networks, of which some are used twice."""
+    of = test_keras_sequences
+    start, relu = of.start("x", (of.T, of.C)), {"class_name": "ReLU", "config": {"name": "r"}}
+    gru = {"class_name": "GRU", "config": of.PLAIN | {"name": "g"}}
+    both = of.stored(of.arrays("GRU"), "b/forward_g/cell") | of.stored(of.arrays("GRU"), "b/backward_g/cell")
+    first = {"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [None, of.T, of.C]}}
+    for depth in (1, 2):
+        inner: dict[str, Any] = {"class_name": "Sequential", "config": {"name": "n", "layers": [first, relu]}}
+        if depth == 2:
+            inner = {"class_name": "Sequential", "config": {"name": "m", "layers": [first, inner, relu]}}
+        inner |= {"name": "n", "inbound_nodes": [[["x", 0, 0]], [["n", 0, 0]]]}
+        sums = of.layer("Add", "s", [["n", 0, 0], ["n", 1, 0]])
+        yield f"a network in {depth}, twice", partial(built, [start, inner, sums], {})
+    yield "each step", partial(built, [start, of.layer("TimeDistributed", "t", ["x"], {"layer": relu})], {})
+    yield "both ways", partial(built, [start, of.layer("Bidirectional", "b", ["x"], {"layer": gru})], {"b": both})
+
+
 def masked_outputs(kind: str, reads: str, options: dict[str, Any], weights: dict[str, Any]) -> Outputs:
     of = test_keras_sequences
     rows = of.masked_rows(of.layer(kind, "m", reads, options))
@@ -163,7 +181,7 @@ READERS: dict[str, Callable[[], Outputs]] = {
     **{f"keras: {x}": partial(keras_outputs, x) for x in test_keras_layers.LAYERS},
     **{f"files: {name}": partial(file_outputs, *pair) for name, pair in FILES.items()},
     **{f"keras: {x}": partial(window_outputs, x) for x in WINDOWS},
-    **{f"keras sequences: {name}": read for name, read in keras_sequences()},
+    **{f"keras sequences: {name}": read for name, read in (*keras_sequences(), *nested())},
     **{
         f"darknet: {name}": partial(darknet_outputs, test_darknet_layers.NET + row.text)
         for name, row in test_darknet_layers.ROWS.items()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.formats.tflite import load
 from tests.support.tflite_models import Network, results_of
 from tests.support.tolerance import assert_near
 
@@ -104,3 +105,16 @@ def test_images_that_are_turned_are_reduced_along_the_axes_of_the_file(kind, axe
     got = results_of(net, [y], x)[0]
     assert got.shape == want.shape
     assert_near(got.astype("f4"), want.astype("f4"), "float32 sums")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_mean_of_bytes_takes_as_many_as_their_sum_of_32_bits_can_hold(more):
+    count = (2**31 - 1) // 255 + more
+    net, how = Network(), {"scale": 0.5, "zero": 3}
+    x = net.input((1, count), "uint8", **how)
+    y = net.op("MEAN", [x, net.constant(np.array([1], "i4"))], {"dtype": "uint8", **how})
+    if not more:
+        assert load(net.bytes(y)).outputs[0].shape == (1,)
+        return
+    with pytest.raises(FormatError, match=f"a sum of {count} numbers is not supported"):
+        load(net.bytes(y))
