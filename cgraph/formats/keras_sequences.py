@@ -367,6 +367,12 @@ def expand_dims(options: Options, xs: list[Any]) -> Node:
     return from_channels_last(x.reshape((*x.shape[:axis], 1, *x.shape[axis:])))
 
 
+def any_of(options: Options, xs: list[Any]) -> Node:
+    return from_channels_last(
+        OPS["any"](channels_last(xs[0]), options["axis"], keepdims=options.get("keepdims", False))
+    )
+
+
 def tensorflow_function(use: LayerUse) -> LayerResults:
     """A function of TensorFlow of two operands, as Keras 2 writes ``x + y``."""
     name = use.options.get("function")
@@ -389,7 +395,7 @@ ATTENTION_ARRAYS = tuple(f"{x}/{array}" for x in HEADS.values() for array in ("k
 CELL = ("cell/kernel", "cell/recurrent_kernel", "cell/bias")
 RULES: dict[str, KerasRule] = {
     "AdditiveAttention": SequenceRule(attention(additive_scores), ("scale",), ("use_causal_mask",)),
-    "Any": function(lambda o, xs: OPS["any"](xs[0], axis_of(o["axis"], xs[0]), keepdims=o.get("keepdims", False))),
+    "Any": function(any_of),
     "Attention": SequenceRule(attention(dot_scores), ("scale",), ("use_causal_mask",)),
     "Concatenate": SequenceRule(concatenate),
     **{f"ConvLSTM{i}D": SequenceRule(convolved_steps, CELL, ("initial_state",), "cell") for i in (1, 2, 3)},

@@ -20,7 +20,8 @@ from cgraph.formats.darknet.parameters import FreeParameters, RandomParameters, 
 from cgraph.formats.deep_compression import read_deep_compression
 from cgraph.formats.json_rows import json_rows
 from cgraph.formats.keras_config import network_of
-from cgraph.formats.keras_graph import graph_of
+from cgraph.formats.keras_graph import graph_of, load_keras
+from cgraph.formats.keras_h5 import read_keras
 from cgraph.formats.load import ELSEWHERE, kind_of
 from cgraph.formats.npz import read_npy, read_npz
 from cgraph.formats.safetensors import read_safetensors
@@ -36,7 +37,9 @@ from tests.formats import (
     test_darknet,
     test_darknet_heads,
     test_darknet_refusals,
+    test_keras_archive,
     test_keras_config,
+    test_keras_h5,
     test_keras_layers,
     test_keras_sequences,
     test_model,
@@ -57,14 +60,15 @@ from tests.formats.tflite import (
     test_sparse,
     test_variables,
 )
+from tests.saved import test_parts, test_texts
 from tests.storage import test_row_streams
 from tests.support.recorded_texts import write_sections
 from tests.support.tflite_byte_cases import Quantised
 from tests.support.tflite_models import Network
 
 RECORD = Path(__file__).with_name("recorded_refusals.txt")
-OTHERS = re.compile(r"(is not JSON: |malformed pickle: ).*")
-"""Texts of Python, which change with its versions."""
+OTHERS = re.compile(r"(is not JSON: |malformed pickle: |not a readable HDF5 file: |that is damaged: Error ).*")
+"""Texts of Python and of libraries, which change with their versions."""
 
 Read = Callable[[Path], Any]
 Rows = Iterator[tuple[str, Read]]
@@ -166,6 +170,12 @@ CALLS: dict[str, Callable[[], Any]] = {
 }
 
 
+def hdf5_files(fills: dict[str, Callable[[Any], Any]]) -> Rows:
+    """Files whose group of arrays a function fills."""
+    for name, fill in fills.items():
+        yield name, lambda path, fill=fill: read_keras(test_keras_h5.weights_file(path.parent, fill))
+
+
 def elsewhere() -> Rows:
     """Files that another function reads."""
     for suffix in ELSEWHERE:
@@ -203,7 +213,17 @@ TABLES: dict[str, Callable[[], Rows]] = {
     "darknet boxes": lambda: files(test_darknet_heads.WRONG, Path.write_text, darknet.load_detector),
     "keras layers": lambda: calls(test_keras_layers.REFUSED, lambda file: graph_of(file, {"batch": 1})),
     "keras sequences": lambda: calls(test_keras_sequences.REFUSED, test_keras_sequences.run_with_any_arrays),
+    "keras sequences, each condition": lambda: calls(
+        test_keras_sequences.MORE_REFUSED, test_keras_sequences.graph_of_rows
+    ),
     "keras networks": lambda: calls(test_keras_config.REFUSED, network_of),
+    "keras archives": lambda: files(test_keras_archive.CASES, test_keras_archive.archive, load_keras),
+    "hdf5": lambda: hdf5_files({fill.__name__: fill for fill in test_keras_h5.NOT_ARRAYS}),
+    "hdf5 chunks": lambda: hdf5_files(
+        {name: test_keras_h5.written_chunk(*row[:2]) for name, row in test_keras_h5.CHUNKS.items()}
+    ),
+    "texts of saved functions": lambda: calls(test_texts.DAMAGED, test_texts.read),
+    "images of saved functions": lambda: calls(test_parts.OUTSIDE, lambda row: test_parts.image_of(**row)),
 }
 
 

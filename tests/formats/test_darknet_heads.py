@@ -215,3 +215,23 @@ def test_boxes_of_each_image_of_a_batch_are_those_of_the_image_alone(tmp_path, h
         for got, want in zip(together, one(x[i : i + 1]), strict=True):
             np.testing.assert_array_equal(got[i], want[0])
     assert not np.array_equal(together[0][0], together[0][2])
+
+
+@pytest.mark.parametrize("kind", ["yolo", "region"])
+def test_anchors_are_in_pixels_of_the_network_or_in_cells_of_the_layer(tmp_path, kind):
+    """Behind a pool, a layer of 2 x 3 cells of an image of 4 x 6; there are more anchors than boxes."""
+    text = f"[net]\nheight=4\nwidth=6\nchannels=14\n[maxpool]\nsize=2\nstride=2\n[{kind}]\nclasses=2\nnum=2\n"
+    text += "anchors=1,2, 3,4, 5,6\n"
+    x = np.random.default_rng(0).standard_normal((1, 14, 4, 6)).astype("f4")
+    found = run(detector(tmp_path, text, size=12), x)
+    pooled = x[0].reshape(14, 2, 2, 3, 2).max((2, 4)).reshape(2, 7, 2, 3).astype("f8")
+    boxes, scores, whole = [], [], np.array([6, 4] if kind == "yolo" else [3, 2])
+    for row in range(2):
+        for column in range(3):
+            for i, anchor in enumerate([(1, 2), (3, 4)]):
+                p = pooled[i, :, row, column]
+                centre = (np.array([column, row]) + sigmoid(p[:2])) / [3, 2]
+                size = np.exp(p[2:4]) * anchor / whole
+                boxes.append([*(centre - size / 2), *(centre + size / 2)])
+                scores.append(sigmoid(p[4]) * sigmoid(p[5:]))
+    check(found, boxes, scores)

@@ -132,6 +132,20 @@ ROWS = {
     "local 2": Row(
         "[local]\nfilters=3\nsize=2\nactivation=linear\n", local(2, 1, 0), [(3, 5, 3), (15, 3, C * 4)],
     ),
+    "local 5": Row(
+        "[local]\nfilters=2\nsize=5\nstride=3\npad=1\nactivation=linear\n",
+        local(5, 3, 2), [(2, 2, 2), (4, 2, C * 25)],
+    ),
+    "convolutional 5": Row(
+        "[convolutional]\nfilters=2\nsize=5\nstride=3\npad=1\nactivation=linear\n",
+        lambda x, bias, filters: np.einsum("nchwij,kcij->nkhw", windows(x, 5, 3, 2), filters) + bias[:, None, None],
+        [(2,), (2, C, 5, 5)],
+    ),
+    "convolutional with padding": Row(
+        "[convolutional]\nfilters=2\nsize=2\npadding=2\nactivation=linear\n",
+        lambda x, bias, filters: np.einsum("nchwij,kcij->nkhw", windows(x, 2, 1, 2), filters) + bias[:, None, None],
+        [(2,), (2, C, 2, 2)],
+    ),
     "local of every pixel": Row("[local]\nactivation=linear\n", local(1, 1, 0), [(1, H, W), (H * W, 1, C)]),
     "connected": Row("[connected]\noutput=3\nactivation=linear\n", connected, [(3,), (3, C * H * W)]),
     "connected with statistics": Row(

@@ -98,3 +98,14 @@ def test_one_row_is_in_memory_at_a_time(tmp_path, monkeypatch):
 
     monkeypatch.setattr(module, "Letters", Watched)
     assert max(len(opened[0].text) for _ in json_rows(path)) < 200
+
+
+@pytest.mark.parametrize("piece", [1, 7, 59, 60, 61, 99, 100, 101, 150, 300])
+def test_values_before_a_row_do_not_count_to_its_size(tmp_path, monkeypatch, piece):
+    """Rows of 60 letters, of which a piece may hold several and a part of the next one."""
+    monkeypatch.setattr(module, "MOST_LETTERS", 100)
+    monkeypatch.setattr(module, "PIECE", piece)
+    rows = ["x" * (56 + i % 3) for i in range(9)]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"skipped": rows[0], "a": rows, "b": rows[:2]}))
+    assert lists_of(path) == {"a": rows, "b": rows[:2]}

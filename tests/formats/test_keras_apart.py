@@ -167,3 +167,25 @@ def test_a_child_limits_itself_by_the_size_of_its_file_and_tells_why_it_failed(
     assert keras_apart.main() == 1
     assert limits == [(keras_apart.MEMORY + keras_apart.TIMES * (3 * keras_apart.PIECE + 5), keras_apart.PROCESSOR + 3)]
     assert text in capsys.readouterr().err
+
+
+def test_what_a_child_hands_back_is_charged_to_its_file(tmp_path, monkeypatch):
+    allowances = []
+    path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=np.ones(500, "f4"), chunks=(500,)))
+    monkeypatch.setattr(
+        keras_apart, "receive", lambda file, allowance: allowances.append(allowance) or Contents({}, {})
+    )
+    monkeypatch.setattr(keras_apart, "run_module", lambda *given: 0)
+    assert read_keras_apart(path).weights == {}
+    assert [x.file_nbytes for x in allowances] == [Path(path).stat().st_size]
+
+
+def test_a_child_gets_the_whole_path_and_the_time_that_is_left_to_it(tmp_path, monkeypatch):
+    calls = []
+    path = Path(weights_file(tmp_path, lambda g: None))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keras_apart, "run_module", lambda *given: calls.append(given))
+    with pytest.raises(FormatError, match=r"^x\.h5: reading it took more than 7 s. Raise seconds= for a larger file$"):
+        read_keras_apart(path.name, 7)
+    ((module, words, answer, complaint, seconds),) = calls
+    assert (module, words, seconds) == ("cgraph.formats.keras_apart", [str(path)], 7) and answer is not complaint

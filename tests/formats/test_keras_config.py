@@ -194,3 +194,26 @@ def test_layers_within_layers_have_groups_of_their_own_and_directions_differ(tur
     ]
     ways = [bool(layers[f"b/{x}_l"].options.get("go_backwards")) for x in ("forward", "backward")]
     assert ways == [turned, not turned]
+
+
+def test_a_layer_has_the_name_of_its_row_and_else_that_of_its_settings():
+    """Also a layer within one, and a network within one."""
+    row = {"class_name": "ReLU", "name": "of row", "config": {"name": "of settings"}}
+    steps = {"class_name": "TimeDistributed", "name": "t", "config": {"name": "u", "layer": row}}
+    inner = {"class_name": "Sequential", "name": "n", "config": {"name": "m", "layers": [INPUT, row]}}
+    assert links(network_of(sequential(INPUT, row)))["of row"] == ("in",)
+    assert "t/of row" in links(network_of(sequential(INPUT, steps)))
+    assert "n/of row" in links(network_of(sequential(INPUT, inner)))
+    both = {"class_name": "GRU", "name": "forward_of row", "config": {"name": "of settings"}}
+    turned = {"class_name": "Bidirectional", "name": "b", "config": {"layer": both}}
+    assert {"b/forward_of row", "b/backward_of row", "b"} <= links(network_of(sequential(INPUT, turned))).keys()
+    for x in (row, steps, inner):
+        nameless = {key: value for key, value in x.items() if key != "name"}
+        found = links(network_of(sequential(INPUT, nameless)))
+        assert x["config"]["name"] in found and x["name"] not in found
+
+
+@pytest.mark.parametrize("ends", [["a", 0, 0], [["a", 0, 0]], [["a"]], ["a"]], ids=str)
+def test_ends_of_a_network_are_one_tensor_or_a_list(ends):
+    network = network_of(functional([layer("InputLayer", "a", [])], ends, ends))
+    assert network.inputs == network.outputs == ("a",)

@@ -327,3 +327,31 @@ def test_an_error_without_a_text_is_told_by_its_name():
     for error, text in ((KeyError(), "KeyError"), (ValueError("too many"), "too many")):
         with pytest.raises(FormatError, match=f"^net.h5: {text}$"), named_errors("net.h5"):
             raise error
+
+
+def test_nodes_are_named_by_their_file_the_number_of_their_layer_and_its_name():
+    weights = {"d": {"kernel": KERNEL}, "e": {"kernel": KERNEL[:2]}}
+    rows = dense("d", activation="relu"), dense("e", activation="tanh")
+    for path in ("net.h5", "folder/net.h5"):
+        model = keras_model(sequential(*rows, weights=weights), path, {"batch": 2})
+        y = model.outputs[0]
+        assert y.where == "net.h5:2 in e"
+        while y.op.name != "relu":
+            y = y.operands[0]
+        assert y.where == "net.h5:1 in d"
+
+
+def test_rows_of_the_graph_are_built_in_the_order_in_which_they_are_read():
+    """A use of a layer is one of its own, and so is each output of a network in a network."""
+    rows = [
+        {"class_name": "ReLU", "name": "b", "config": {}, "inbound_nodes": [[["a", 0, 0]], [["b", 0, 0]]]},
+        {"class_name": "ELU", "name": "a", "config": {}, "inbound_nodes": [[["in", 0, 0]]]},
+        {"class_name": "InputLayer", "name": "in", "config": {"batch_shape": [None, 3]}},
+    ]
+    config = {"layers": rows, "input_layers": [["in", 0, 0]], "output_layers": [["b", 1, 0], ["a", 0, 0]]}
+    model = keras_model(KerasFile({"class_name": "Functional", "config": config}, {}), "net.h5", {"batch": 2})
+    assert model.names == ("b#1", "a")
+    assert [y.where for y in model.outputs] == ["net.h5:3 in b#1", "net.h5:1 in a"]
+    x = np.array([[-1, 0, 2], [3, -4, 5]], "f4")
+    found = model.compile(engine="reference")(x)
+    np.testing.assert_array_equal(found[0], np.maximum(found[1], 0))

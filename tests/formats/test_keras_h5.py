@@ -10,10 +10,11 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
+from cgraph.formats import keras_graph, keras_h5
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_graph import load_keras
-from cgraph.formats.keras_h5 import StoredArray, read_keras
+from cgraph.formats.keras_h5 import KerasFile, StoredArray, read_keras
 from cgraph.formats.keras_windows import window_pad
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
@@ -347,3 +348,91 @@ def test_arrays_have_their_last_name_where_all_of_their_layer_are_in_one_group(t
     assert found == {
         "a": {"kernel": 0, "bias": 1}, "b": {"x/kernel": 2, "y/kernel": 3}, "c": {"kernel": 4}, "d": {"kernel": 5},
     }  # fmt: skip
+
+
+def compound(group):
+    group.create_dataset("kernel:0", data=np.zeros(3, [("a", "f4"), ("b", "i4")]))
+
+
+def complex_numbers(group):
+    group.create_dataset("kernel:0", data=np.zeros(3, "c8"))
+
+
+def nothing_at_all(group):
+    group["kernel:0"] = h5py.Empty("f4")
+
+
+def declared_only(group):
+    group.create_dataset("kernel:0", (1000,), "f4")
+
+
+def linked_group(group):
+    group.file["model_weights/again"] = group
+
+
+NOT_ARRAYS = {
+    compound: "only numbers are read", complex_numbers: "only numbers are read", words: "only numbers are read",
+    nothing_at_all: "only numbers are read", declared_only: "kernel:0 declares 3.91 KiB and stores 0 B",
+    linked_group: "contains itself or is nested too deep", virtual: "stores its contents in other files",
+    other_file: "stores its contents in other files", cycle: "contains itself or is nested too deep",
+    external: "'kernel:0' is a ExternalLink",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fill", NOT_ARRAYS, ids=lambda f: f.__name__)
+def test_what_is_no_array_of_numbers_in_this_file_is_named(tmp_path, fill):
+    with pytest.raises(FormatError, match=NOT_ARRAYS[fill]):
+        read_keras(weights_file(tmp_path, fill))
+
+
+def test_named_types_are_not_arrays_and_are_left_out(tmp_path):
+    def fill(group):
+        group["type"] = np.dtype("f4")
+        group.create_dataset("kernel:0", data=KERNEL)
+
+    assert list(read_keras(weights_file(tmp_path, fill)).weights["dense"]) == ["kernel"]
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_as_many_groups_in_groups_and_objects_as_the_limits_say_are_read(tmp_path, monkeypatch, missing):
+    """Of three groups and two arrays; the root has the depth 0."""
+
+    def fill(group):
+        group.create_dataset("inner/kernel:0", data=KERNEL)
+        group.create_dataset("bias:0", data=KERNEL)
+
+    path = weights_file(tmp_path, fill)  # model_weights/dense/dense/inner
+    monkeypatch.setattr(keras_h5, "MOST_DEPTH", 3 - missing)
+    if missing:
+        with pytest.raises(FormatError, match="nested too deep"):
+            read_keras(path)
+    else:
+        assert list(read_keras(path).weights["dense"]) == ["dense/bias", "dense/inner/kernel"]
+    monkeypatch.undo()
+    monkeypatch.setattr(keras_h5, "MOST_OBJECTS", 5 - missing)
+    if missing:
+        with pytest.raises(FormatError, match="more than 4 groups and arrays"):
+            read_keras(path)
+    else:
+        read_keras(path)
+
+
+def test_each_group_and_array_is_charged_with_the_length_of_its_path(tmp_path, monkeypatch):
+    path, spent = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=KERNEL)), []
+    monkeypatch.setattr(Allowance, "spend", lambda self, what, nbytes=0, **more: spent.append((what, nbytes)))
+    read_keras(path)
+    assert [nbytes - keras_h5.OBJECT for what, nbytes in spent if what == "its table of contents"] == [
+        len("dense"), len("dense/dense"), len("dense/dense/kernel:0"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_networks_file_is_read_here_or_apart_within_a_time(tmp_path, monkeypatch, apart):
+    config = {"class_name": "Sequential", "config": {"layers": [
+        {"class_name": "InputLayer", "config": {"name": "in", "batch_shape": [None, None, 3]}}]}}  # fmt: skip
+    calls, file = [], KerasFile(config, {})
+    monkeypatch.setattr(keras_graph, "read_keras_model", lambda *given: calls.append(given) or file)
+    monkeypatch.setattr(keras_graph, "read_keras_apart", lambda *given: calls.append(given) or file)
+    graph = load_keras("net.h5", 4, apart, 7.5, {"in.1": 2, "batch": 9})
+    assert calls == [("net.h5", 7.5)] if apart else calls == [("net.h5",)]
+    assert graph.inputs[0].shape == (4, 2, 3), "n is the size of the batch"

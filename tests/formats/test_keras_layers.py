@@ -116,6 +116,9 @@ LAYERS: dict[str, tuple] = {
     "Normalization of all alike": (
         {"axis": None}, {"mean": np.float32(0.5), "variance": np.float32(4)}, lambda x: (x - 0.5) / 2,
     ),
+    "Normalization over no axis": (
+        {"axis": []}, {"mean": np.float32(0.5), "variance": np.float32(4)}, lambda x: (x - 0.5) / 2,
+    ),
     "ReLU without an end": ({"negative_slope": 0.0, "threshold": 0.0}, {}, lambda x: np.maximum(x, 0)),
     "RMSNormalization": (
         {"axis": [-1], "epsilon": 0.5}, {"scale": MEAN},
@@ -327,3 +330,71 @@ def test_elements_stay_in_the_order_of_keras_whatever_the_axes_before_and_behind
     np.testing.assert_array_equal(computed(network("Flatten", {}, shape=shape), x), x.reshape(3, -1), strict=True)
     dims = [*range(2, x.ndim), 1]
     np.testing.assert_array_equal(computed(network("Permute", {"dims": dims}, shape=shape), x), x.transpose(0, *dims))
+
+
+VOLUME = RNG.normal(size=(3, 2, 4, 3, 2)).astype("f4")
+ON_VOLUMES: dict[str, tuple] = {
+    "BatchNormalization": (
+        {"epsilon": 0.5, "axis": -1}, {"moving_mean": MEAN, "moving_variance": VARIANCE},
+        lambda x: (x - MEAN) / np.sqrt(VARIANCE + 0.5),
+    ),
+    "LayerNormalization": (
+        {"axis": 4, "epsilon": 0.5}, {"gamma": MEAN, "beta": VARIANCE},
+        lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.5) * MEAN + VARIANCE,
+    ),
+    "GroupNormalization": (
+        {"axis": -1, "groups": 1, "epsilon": 0.5}, {"gamma": MEAN, "beta": VARIANCE},
+        lambda x: (x - x.mean((1, 2, 3, 4), keepdims=True)) / np.sqrt(x.var((1, 2, 3, 4), keepdims=True) + 0.5) * MEAN
+        + VARIANCE,
+    ),
+    "UnitNormalization": (
+        {"axis": [1, -1]}, {}, lambda x: x / np.sqrt((x * x).sum((1, 4), keepdims=True)),
+    ),
+    "Normalization": ({"axis": -1}, {"mean": MEAN, "variance": VARIANCE}, lambda x: (x - MEAN) / np.sqrt(VARIANCE)),
+    "PReLU": (
+        {}, {"alpha": np.arange(48, dtype="f4").reshape(2, 4, 3, 2)},
+        lambda x: np.where(x > 0, x, x * np.arange(48).reshape(2, 4, 3, 2)),
+    ),
+    "PReLU of each channel": (
+        {}, {"alpha": MEAN.reshape(1, 1, 1, 2)}, lambda x: np.where(x > 0, x, x * MEAN),
+    ),
+    "LayerScale": ({}, {"gamma": MEAN}, lambda x: x * MEAN),
+    "Softmax": ({"axis": 1}, {}, lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+    "Dense": ({}, {"kernel": np.eye(2, 3, dtype="f4"), "bias": np.arange(3, dtype="f4")},
+              lambda x: x @ np.eye(2, 3) + np.arange(3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ON_VOLUMES)
+def test_a_layer_of_volumes_is_what_numpy_computes(kind):
+    config, weights, want = ON_VOLUMES[kind]
+    file = network(kind.split()[0], config, weights, shape=VOLUME.shape)
+    assert_near(computed(file, VOLUME), want(VOLUME), "float32 sums near zero")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [("Add", np.add), ("Subtract", np.subtract), ("Multiply", np.multiply), ("Maximum", np.maximum),
+     ("Minimum", np.minimum)],
+)  # fmt: skip
+def test_a_merge_may_have_a_number_behind_its_tensor(kind, rule):
+    file = network(kind, {})
+    tensor = {"class_name": "__keras_tensor__", "config": {"keras_history": ["0", 0, 0]}}
+    file.config["config"]["layers"][1]["inbound_nodes"] = [{"args": [tensor, 0.25]}]
+    np.testing.assert_array_equal(computed(file, X), rule(X, np.float32(0.25)))
+
+
+@pytest.mark.parametrize("negative", [False, True])
+def test_the_last_axis_has_two_numbers(negative):
+    axis = -1 if negative else 3
+    for kind, weights in (
+        ("BatchNormalization", {"moving_mean": MEAN, "moving_variance": VARIANCE}), ("LayerNormalization", {}),
+        ("GroupNormalization", {}), ("RMSNormalization", {"scale": MEAN}),
+    ):  # fmt: skip
+        for wrong in (0, 1, 2, -2, [1, 3], [-2, -1]):
+            options = {"axis": wrong, "epsilon": 0.5, "groups": 1}
+            with pytest.raises(FormatError, match="last"):
+                graph_of(network(kind, options, weights), {"batch": 1})
+        graph_of(network(kind, {"axis": axis, "epsilon": 0.5, "groups": 1}, weights), {"batch": 1})
+        if kind != "GroupNormalization":
+            graph_of(network(kind, {"axis": [axis], "epsilon": 0.5, "groups": 1}, weights), {"batch": 1})

@@ -701,3 +701,192 @@ def test_a_convolutional_lstm_of_rows_is_one_of_images_of_one_row():
     assert_near(np.moveaxis(found[0], 1, -1), every[:, :, 0], "float32 sums near zero")
     for got, want in zip(found[1:], states, strict=True):
         assert_near(got, want[:, 0], "float32 sums near zero")
+
+
+@pytest.mark.parametrize(
+    "options", [{"padding": "valid"}, {"dilation_rate": [1, 2]}, {"dilation_rate": [2, 1]}], ids=str
+)
+def test_steps_enter_a_convolutional_lstm_by_its_padding_and_dilation_and_states_by_neither(options):
+    """The window over the state has padding "same" and no gaps, whatever that over a step has."""
+    x = normal(2, 3, 6, 5, 2)
+    plain = {"strides": [1, 1], "kernel_size": [3, 2], "padding": "same", "activation": "tanh", "filters": UNITS}
+    w = {"kernel": normal(3, 2, 2, 4 * UNITS), "recurrent_kernel": normal(3, 2, UNITS, 4 * UNITS)}
+    d = options.get("dilation_rate", [1, 1])
+    spread = np.zeros(((3 - 1) * d[0] + 1, (2 - 1) * d[1] + 1, 2, 4 * UNITS))
+    spread[:: d[0], :: d[1]] = w["kernel"]
+    states = None
+    for t in range(3):
+        inputs = windowed(x[:, t], spread, [1, 1])
+        if options.get("padding") == "valid":
+            seen = np.lib.stride_tricks.sliding_window_view(x[:, t], (3, 2), (1, 2))
+            inputs = np.einsum("npqcrs,rsck->npqk", seen.astype(float), w["kernel"])
+        h, c = states or [np.zeros((*inputs.shape[:-1], UNITS))] * 2
+        i, f, new, o = np.split(inputs + windowed(h, w["recurrent_kernel"], [1, 1]), 4, -1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(new)
+        states = sigmoid(o) * np.tanh(c), c
+    rows = [start("x", x.shape[1:]), layer("ConvLSTM2D", "l", ["x"], plain | options)]
+    (found,) = run(rows, {"l": stored(w, "cell")}, [np.moveaxis(x, -1, 1)], [("l", 0)])
+    assert_near(np.moveaxis(found, 1, -1), states[0], "float32 sums near zero")
+
+
+@pytest.mark.parametrize("zero", [None, False, True])
+@pytest.mark.parametrize("every", [False, True])
+def test_both_directions_put_zeros_where_told_or_where_all_steps_are_returned(every, zero):
+    one, two = arrays("GRU"), arrays("GRU")
+    config = PLAIN | {"name": "g", "return_sequences": every}
+    config |= {} if zero is None else {"zero_output_for_mask": zero}
+    rows = masked_rows(layer("Bidirectional", "b", ["e"], {"layer": {"class_name": "GRU", "config": config}}))
+    both = stored(one, "b/forward_g/cell") | stored(two, "b/backward_g/cell")
+    (found,) = run(rows, WEIGHTS | {"b": both}, [IDS, OTHER], [("b", 0)])
+    options = {"zero_output_for_mask": zero or every}
+    a = recurrent("GRU", one, E, None, COUNTS, options)
+    b = recurrent("GRU", two, E, None, COUNTS, options | {"go_backwards": True})
+    want = np.concatenate([a[0], b[0][:, ::-1]] if every else [a[1], b[1]], -1)
+    assert_near(found, want, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_both_directions_read_states_and_a_mask_that_have_names(turned):
+    """Of a layer that goes backwards itself, the other one goes forwards."""
+    one, two = arrays("LSTM"), arrays("LSTM")
+    given = [normal(N, UNITS) for _ in range(4)]
+    names = [f"s{i}" for i in range(4)]
+    config = PLAIN | {"name": "g", "go_backwards": turned, "return_state": True}
+    named = {"initial_state": [[name, 0, 0] for name in names], "mask": ["m", 0, 0]}
+    rows = [start("x", (T, C)), *(start(name, (UNITS,)) for name in names), start("m", (T,), "bool")]
+    rows.append(layer("Bidirectional", "b", ["x"], {"layer": {"class_name": "LSTM", "config": config}}, named))
+    both = stored(one, "b/forward_g/cell") | stored(two, "b/backward_g/cell")
+    found = run(rows, {"b": both}, [X, *given, COUNTS], [("b", i) for i in range(5)])
+    a = recurrent("LSTM", one, X, given[:2], COUNTS, {"go_backwards": turned})
+    b = recurrent("LSTM", two, X, given[2:], COUNTS, {"go_backwards": not turned})
+    for got, want in zip(found, [np.concatenate([a[1], b[1]], -1), *a[2], *b[2]], strict=True):
+        assert_near(got, want, "float32 sums near zero")
+
+
+def test_two_directions_of_images_have_their_states():
+    x = normal(2, 3, 5, 4, 2)
+    options = {"strides": [1, 1], "kernel_size": [3, 2], "padding": "same", "activation": "tanh", "filters": UNITS}
+    one, two = (
+        {"kernel": normal(3, 2, 2, 4 * UNITS), "recurrent_kernel": normal(3, 2, UNITS, 4 * UNITS)} for _ in range(2)
+    )
+    inner = {"class_name": "ConvLSTM2D", "config": options | {"name": "g", "return_state": True}}
+    rows = [start("x", x.shape[1:]), layer("Bidirectional", "b", ["x"], {"layer": inner, "merge_mode": None})]
+    both = stored(one, "b/forward_g/cell") | stored(two, "b/backward_g/cell")
+    found = run(rows, {"b": both}, [np.moveaxis(x, -1, 1)], [("b", i) for i in range(6)])
+    a, b = conv_lstm(one, x, options), conv_lstm(two, x, options | {"go_backwards": True})
+    for got, want in zip(found, [a[1], b[1], *a[1:], *b[1:]], strict=True):
+        assert_near(np.moveaxis(got, 1, -1), want, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("masked", ["e g g", "g e g", "g g e", "e f g", "g e f", "e g f", "e f h"])
+def test_heads_see_keys_that_count_as_values_and_as_keys(masked):
+    """Each of the three sequences may have a mask: `h` has another one than `e` and `f`."""
+    w = heads(C, C, C, C)
+    third = np.roll(IDS, 1, 0).copy()
+    values = {"e": (E, COUNTS), "f": (F, OTHER != 0), "g": (F, None), "h": (TABLE[third], third != 0)}
+    rows = [start("k", (T,), "int32"), layer("Embedding", "h", ["k"], {"mask_zero": True})]
+    rows = masked_rows(*rows, layer("MultiHeadAttention", "a", masked.split(), HEADS))
+    weights = WEIGHTS | {"a": w, "h": {"embeddings": TABLE}}
+    (found,) = run(rows, weights, [IDS, OTHER, third], [("a", 0)])
+    (q, qm), (v, vm), (k, km) = (values[name] for name in masked.split())
+    seen = np.ones((N, T, T), bool)
+    for mask, axis in ((qm, 2), (vm, 1), (km, 1)):
+        seen = seen if mask is None else seen & np.expand_dims(mask, axis)
+    rows_seen = seen.any(-1)
+    assert_near(found[rows_seen], attend(w, q, v, k, seen[:, None])[rows_seen], "float32 sums near zero")
+
+
+MORE_REFUSED = {
+    "windows that slide": (
+        [start("x", (T, C)), layer("MultiHeadAttention", "l", ["x", "x"], HEADS | {"sliding_window": 2})],
+        "use_gate and sliding_window are not supported",
+    ),
+    "an image as the key of heads": (
+        [
+            start("x", (T, C)),
+            layer("Reshape", "y", ["x"], {"target_shape": [T, C, 1]}),
+            layer("MultiHeadAttention", "l", ["x", "x", "y"], HEADS),
+        ],
+        "Reshape its operands",
+    ),
+    "a product with an image": (
+        [
+            start("x", (T, C)),
+            layer("Reshape", "y", ["x"], {"target_shape": [T, C, 1]}),
+            layer("Dot", "l", ["x", "y"], {"axes": 1}),
+        ],
+        "a Dot of images is not supported",
+    ),
+    "an operator of other axes": (
+        [
+            start("x", (T, C)),
+            layer("GlobalAveragePooling1D", "y", ["x"]),
+            layer("TFOpLambda", "l", ["x"], {"function": "math.add"}, {"y": ["y", 0, 0]}),
+        ],
+        "math.add of 3 and 2 axes is not supported",
+    ),
+    "states of a convolutional layer that stay": (
+        [start("x", (T, 4, C)), layer("ConvLSTM1D", "l", ["x"], {"stateful": True})],
+        "stateful=True and masks are not supported",
+    ),
+    "a mask before a convolutional layer": (
+        [
+            start("x", (T, C)),
+            layer("Masking", "m", ["x"]),
+            layer("TimeDistributed", "t", ["m"], {
+                "layer": {"class_name": "Reshape", "config": {"name": "r", "target_shape": [2, 2]}},
+            }),
+            layer("ConvLSTM1D", "l", ["t"], {}),
+        ],
+        "stateful=True and masks are not supported",
+    ),
+    "three states of two": (
+        [start("x", (T, C)), start("s", (UNITS,)), layer("LSTM", "l", ["x", "s", "s", "s"], PLAIN)],
+        "called with 3 states, and has 2",
+    ),
+    "an unknown inner activation": (
+        [start("x", (T, C)), layer("LSTM", "l", ["x"], PLAIN | {"recurrent_activation": "squash"})],
+        "activation 'squash' is not supported",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE_REFUSED)
+def test_each_condition_of_a_layer_of_sequences_is_checked(name):
+    rows, words = MORE_REFUSED[name]
+    with pytest.raises(FormatError, match=words):
+        graph_of_rows(rows)
+
+
+def graph_of_rows(rows):
+    weights = {"l": {f"l/{path}": x for path, x in stored(arrays("LSTM"), "cell").items()}}
+    inputs = [[row["name"], 0, 0] for row in rows if row["class_name"] == "InputLayer"]
+    config = {"layers": rows, "input_layers": inputs, "output_layers": [["l", 0, 0]]}
+    return graph_of(KerasFile({"class_name": "Functional", "config": config}, weights), {"batch": 1})
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2), (4, 3, 2, 5)])
+def test_any_is_along_an_axis_of_keras_and_what_is_left_has_its_order(shape, keep):
+    x = np.random.default_rng(1).random((N, *shape)) > 0.7
+    for axis in (*range(1, x.ndim), -1):
+        rows = [start("x", shape, "bool"), layer("Any", "a", ["x"], {"axis": axis, "keepdims": keep})]
+        given = np.ascontiguousarray(np.moveaxis(x, -1, 1)) if x.ndim > 3 else x
+        (found,) = run(rows, {}, [given], [("a", 0)])
+        found = np.moveaxis(found, 1, -1) if found.ndim > 3 else found
+        np.testing.assert_array_equal(found, x.any(axis, keepdims=keep), strict=True)
+
+
+@pytest.mark.parametrize(("one", "other"), [("LSTM", "GRU"), ("GRU", "LSTM"), ("SimpleRNN", "LSTM")])
+def test_each_direction_has_the_states_of_its_kind(one, other):
+    a, b = arrays(one), arrays(other)
+    forward = {"class_name": one, "config": PLAIN | {"name": "forward_l", "return_state": True}}
+    backward = {"class_name": other, "config": PLAIN | {"name": "g", "go_backwards": True, "return_state": True}}
+    options = {"layer": forward, "backward_layer": backward, "merge_mode": None}
+    rows = [start("x", (T, C)), layer("Bidirectional", "b", ["x"], options)]
+    weights = {"b": stored(a, "b/forward_l/cell") | stored(b, "b/g/cell")}
+    found = run(rows, weights, [X], [("b", i) for i in range(2 + STATES[one] + STATES[other])])
+    first = recurrent(one, a, X)
+    second = recurrent(other, b, X, None, None, {"go_backwards": True})
+    for got, want in zip(found, [first[1], second[1], *first[2], *second[2]], strict=True):
+        assert_near(got, want, "float32 sums near zero")

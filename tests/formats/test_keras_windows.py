@@ -195,3 +195,65 @@ def test_settings_of_axes():
     options = {"padding": "same", "strides": [2, 1]}
     assert window_pad(options, image, [3, 2], [1, 1]) == (1, 0, 1, 1)
     assert window_pad(options | {"padding": "valid"}, image, [3, 2], [1, 1]) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("option", ["crop_to_aspect_ratio", "pad_to_aspect_ratio", "antialias"])
+def test_each_option_of_a_resize_that_changes_pixels_is_refused(option):
+    options = {"height": 3, "width": 3, option: True}
+    with pytest.raises(FormatError, match="keeps the aspect ratio, or with antialias, is not supported"):
+        graph_of(network("Resizing", options, shape=SHAPES[2]), {"batch": 1})
+    graph_of(network("Resizing", options | {option: False}, shape=SHAPES[2]), {"batch": 1})
+
+
+@pytest.mark.parametrize("dilation", [[1, 2], [2, 1], 2])
+def test_gaps_along_any_axis_of_transposed_filters_are_refused(dilation):
+    options = {"kernel_size": [2, 2], "strides": [1, 1], "padding": "same"}
+    kernel = {"kernel": np.ones((2, 2, 3, 4), "f4")}
+    file = network("Conv2DTranspose", options | {"dilation_rate": dilation}, kernel, shape=SHAPES[2])
+    with pytest.raises(FormatError, match="output_padding or dilation_rate are not supported"):
+        graph_of(file, {"batch": 1})
+    for others in ({"dilation_rate": [1, 1]}, {"dilation_rate": 1, "output_padding": None}):
+        graph_of(network("Conv2DTranspose", options | others, kernel, shape=SHAPES[2]), {"batch": 1})
+
+
+BIASED = {
+    "Conv": lambda rank: {"kernel": RNG.normal(size=(*[2] * rank, 4, 3)).astype("f4")},
+    "ConvTranspose": lambda rank: {"kernel": RNG.normal(size=(*[2] * rank, 3, 4)).astype("f4")},
+    "DepthwiseConv": lambda rank: {"depthwise_kernel": RNG.normal(size=(*[2] * rank, 4, 1)).astype("f4")},
+    "SeparableConv": lambda rank: {
+        "depthwise_kernel": RNG.normal(size=(*[2] * rank, 4, 1)).astype("f4"),
+        "pointwise_kernel": RNG.normal(size=(*[1] * rank, 4, 3)).astype("f4"),
+    },
+}
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("kind", BIASED)
+def test_a_bias_comes_before_the_activation_of_every_kind_of_filters(kind, rank):
+    if rank == 3 and kind in ("DepthwiseConv", "SeparableConv"):
+        return  # which Keras has for sequences and images alone
+    name = f"Conv{rank}DTranspose" if kind == "ConvTranspose" else f"{kind}{rank}D"
+    options = {"kernel_size": [2] * rank, "strides": [1] * rank, "padding": "same"}
+    weights = BIASED[kind](rank)
+    count = 4 if kind == "DepthwiseConv" else 3
+    bias = np.linspace(-1, 1, count, dtype="f4")
+    plain = computed(network(name, options, weights, shape=SHAPES[rank]), XS[rank])
+    file = network(name, options | {"activation": "relu"}, weights | {"bias": bias}, shape=SHAPES[rank])
+    assert_near(computed(file, XS[rank]), np.maximum(plain + bias, 0), "float32 sums near zero")
+
+
+@pytest.mark.parametrize("strides", [[1, 3], [3, 1]])
+@pytest.mark.parametrize("padding", ["same", "valid"])
+def test_steps_of_a_pool_are_not_its_window(strides, padding):
+    options = {"pool_size": [3, 2], "strides": strides, "padding": padding}
+    seen = windows(XS[2], [3, 2], options, np.nan)
+    for kind, want in (("Max", np.nanmax(seen, (-3, -2))), ("Average", np.nanmean(seen, (-3, -2)))):
+        assert_near(
+            computed(network(f"{kind}Pooling2D", options, shape=SHAPES[2]), XS[2]), want, "float32 sums near zero"
+        )
+
+
+def test_filters_without_a_kernel_are_named_by_what_they_have():
+    options = {"kernel_size": [2, 2], "strides": [1, 1], "padding": "same"}
+    with pytest.raises(FormatError, match=r"depthwise filters has \['bias'\], not a kernel"):
+        graph_of(network("DepthwiseConv2D", options, {"bias": np.ones(4, "f4")}, shape=SHAPES[2]), {"batch": 1})

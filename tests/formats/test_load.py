@@ -362,3 +362,38 @@ def test_a_darknet_network_has_no_size_but_its_batch(tmp_path):
             cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes=shapes)
     f = cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes={"batch": 3})
     np.testing.assert_array_equal(f(X)[0], X @ W)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("setting", ["shapes", "constants", "maximum", "state"])
+def test_an_empty_setting_is_one(monkeypatch, kind, setting):
+    """It is refused where the setting does not apply; None is none."""
+    calls = []
+    monkeypatch.setitem(READERS, kind, replace(READERS[kind], read=lambda *given: calls.append(given)))
+    monkeypatch.setattr(load_module, "kind_of", lambda path: kind)
+    load_model("model", {setting: None}, {})
+    if setting in APPLIES[kind]:
+        load_model("model", {setting: {}}, {})
+        assert len(calls) == 2 and all(getattr(settings, setting) == {} for _, settings, _ in calls)
+        return
+    with pytest.raises(FormatError, match=f"{setting}= does not apply to"):
+        load_model("model", {setting: {}}, {})
+
+
+def test_outputs_of_a_keras_file_have_the_names_of_a_function_of_one_size(tmp_path):
+    """A network may return one result twice."""
+    h5py = pytest.importorskip("h5py")
+    rows = [
+        {"class_name": "InputLayer", "name": "x", "config": {"batch_input_shape": [None, 2]}},
+        {"class_name": "ReLU", "name": "y", "config": {}, "inbound_nodes": [[["x", 0, 0, {}]]]},
+    ]
+    ends = {"input_layers": [["x", 0, 0]], "output_layers": [["y", 0, 0], ["y", 0, 0]]}
+    with h5py.File(tmp_path / "m.h5", "w") as file:
+        file.attrs["model_config"] = json.dumps({"class_name": "Functional", "config": {"layers": rows, **ends}})
+        file.create_group("model_weights")
+    f, one = cg.load(tmp_path / "m.h5"), cg.load(tmp_path / "m.h5", shapes={"batch": 3})
+    for function in (f, one):
+        results = function(X - 3)
+        assert results.names[0] == "y" and len(set(results.names)) == 2
+        for name in results.names:
+            np.testing.assert_array_equal(results[name], np.maximum(X - 3, 0))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.fuzz.child import outcome_of
 from cgraph.errors import FormatError
-from cgraph.formats.npz import read_npz, write_npz
+from cgraph.formats.npz import read_npy, read_npz, write_npz
 from cgraph.kernels.mapped import mapping_of
 from tests.support.hostile import flipped, harmless, refused
 
@@ -204,3 +204,58 @@ def test_names_lose_their_ending_once_and_arrays_keep_their_order_of_memory(tmp_
     assert list(found) == list(arrays) and found["b"].flags.f_contiguous
     for name, x in arrays.items():
         np.testing.assert_array_equal(found[name], np.asarray(x), strict=True)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_header_has_a_longest_length(extra, version, tmp_path):
+    text = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }"
+    text = text.ljust(9_999 + extra) + "\n"
+    length = len(text).to_bytes(2 if version == 1 else 4, "little")
+    body = b"\x93NUMPY" + bytes([version, 0]) + length + text.encode() + bytes(4)
+    (tmp_path / "x.npy").write_bytes(body)
+    if not extra:
+        assert read_npy(tmp_path / "x.npy").shape == (1,)
+        return
+    with pytest.raises(FormatError, match=r"x\.npy: the file has no header of a .npy file"):
+        read_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("axes", [64, 65])
+def test_an_array_has_at_most_64_axes(axes, tmp_path):
+    (tmp_path / "x.npy").write_bytes(npy(HEADER.format("|i1", (1,) * axes), bytes(1)))
+    if axes == 64:
+        assert read_npy(tmp_path / "x.npy").ndim == 64
+        return
+    with pytest.raises(FormatError, match="impossible shape"):
+        read_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("version", [b"\x00\x00", b"\x03\x00", b"\x01\x01"])
+def test_headers_of_other_versions_are_refused(version, tmp_path):
+    body = npy(HEADER.format("<f4", (1,)), bytes(4))
+    (tmp_path / "x.npy").write_bytes(body[:6] + version + body[8:])
+    with pytest.raises(FormatError, match="has no header of a .npy file. Save it with numpy.save"):
+        read_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("code", ["?", "<i2", ">u4", "<f2", "<c8", ">f8"])
+def test_one_array_of_any_dtype_and_order_is_read(code, order, tmp_path):
+    x = np.asarray(np.arange(24).reshape(2, 3, 4), code, order=order)
+    np.save(tmp_path / "x.npy", x)
+    found = read_npy(tmp_path / "x.npy")
+    np.testing.assert_array_equal(found, x)
+    assert found.dtype == x.dtype and found.flags.f_contiguous == (order == "F") and not found.flags.writeable
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_all_members_together_have_a_limit(missing, tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.zeros(100), b=np.zeros(200))
+    with zipfile.ZipFile(tmp_path / "x.npz") as file:
+        declared = sum(x.file_size for x in file.infolist())
+    if not missing:
+        assert len(read_npz(tmp_path / "x.npz", declared)) == 2
+        return
+    with pytest.raises(FormatError, match="it declares .*; at most .* are read. Raise largest= to read more"):
+        read_npz(tmp_path / "x.npz", declared - 1)

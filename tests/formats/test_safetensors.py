@@ -222,3 +222,41 @@ def test_arrays_that_begin_at_any_byte_are_aligned_when_they_are_read(tmp_path):
     found = read_safetensors(tmp_path / "x")
     assert all(x.flags.aligned for x in found.values())
     assert [found["b"].tolist(), found["c"].tolist()] == [[1, 2], [3]]
+
+
+@pytest.mark.parametrize("axes", [64, 65])
+def test_an_array_has_at_most_64_axes(axes, tmp_path):
+    (tmp_path / "x").write_bytes(packed({"a": entry(shape=(1,) * (axes - 1) + (2,))}, bytes(8)))
+    if axes == 64:
+        assert read_safetensors(tmp_path / "x")["a"].ndim == 64
+        return
+    refused(read_safetensors, tmp_path / "x", "both must be lists of integers")
+
+
+@pytest.mark.parametrize("offsets", [[0], [0, 4, 8], [0, 8.0], None, [8, 0], [False, 8], ["0", "8"]])
+def test_a_range_has_two_integers_in_order(offsets, tmp_path):
+    (tmp_path / "x").write_bytes(packed({"a": entry() | {"data_offsets": offsets}}, bytes(8)))
+    refused(read_safetensors, tmp_path / "x", "both must be lists of integers|its range is 8 to 0")
+
+
+@pytest.mark.parametrize("key", ["dtype", "shape", "data_offsets"])
+def test_an_entry_lacks_nothing(key, tmp_path):
+    whole = entry()
+    del whole[key]
+    for wrong in (whole, [], "F32", None):
+        (tmp_path / "x").write_bytes(packed({"a": wrong}, bytes(8)))
+        refused(read_safetensors, tmp_path / "x", "must have the keys dtype, shape and data_offsets")
+
+
+@pytest.mark.parametrize("at", ["first", "last"])
+def test_every_range_is_checked_against_its_shape_and_all_against_the_file(at, tmp_path):
+    """One too short, and a hole before or behind."""
+    entries = {"a": entry(), "b": entry(offsets=(8, 16)), "c": entry(offsets=(16, 24))}
+    name = "a" if at == "first" else "c"
+    begin, end = entries[name]["data_offsets"]
+    for offsets in ([begin, end - 4], [begin + 4, end], [begin, end + 8]):
+        (tmp_path / "x").write_bytes(packed(entries | {name: entry(offsets=offsets)}, bytes(24)))
+        refused(read_safetensors, tmp_path / "x", "needs 8 bytes")
+    moved = {n: entry(offsets=[k + 8 * (at == "first") for k in x["data_offsets"]]) for n, x in entries.items()}
+    (tmp_path / "x").write_bytes(packed(moved, bytes(32)))
+    refused(read_safetensors, tmp_path / "x", "leave a hole at byte 0" if at == "first" else "end at byte 24")

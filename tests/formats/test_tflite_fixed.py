@@ -9,6 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.tflite.fixed import (
     as_bytes,
+    as_words,
     bounds_of,
     byte_of,
     bytes_of,
@@ -127,3 +128,38 @@ def test_a_functions_results_are_multiplied_by_the_rounded_reciprocal_of_the_sca
     want, other = (np.clip(nearest(z) + 128, 0, 255) for z in (products, quotients))
     assert (want != other).any()
     np.testing.assert_array_equal(got, want)
+
+
+def scaled_words(x, scale):
+    """As `MultiplyByQuantizedMultiplier` of int64 in TFLite's common.h, in exact integers."""
+    factor, shift = (int(n) for n in parts_of(scale))
+    short = (factor + (1 << 15)) >> 16 if factor < 0x7FFF0000 else 0x7FFF
+    places = 15 - shift
+    return (x * short + (1 << (places - 1))) >> places
+
+
+WIDE = QuantisedFormat(np.array([0.5], "f4"), np.array([0]), 0, False, np.dtype("int16"))
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [1 - 2.0**-31, 1 - 2.0**-16, 1 - 2.0**-17, 1 - 2.0**-15, 0.5 - 2.0**-20, 0.5, 0.3, 1.0, 1.7, 2.0**-20, 2.0**13,
+     2.0**14 - 1],
+)  # fmt: skip
+def test_sums_of_int16_are_scaled_by_15_bits_and_halves_go_up(scale):
+    numbers = [0, 1, -1, 2, -2, 5, -5, 1023, -1024, 32767, -32768, 10**6, -(10**6), 2**31, -(2**31)]
+    for low, high in ((-(2**15), 2**15 - 1), (0, 2**15 - 1), (-7, 900)):
+        got = value(as_words(Const(np.array(numbers)), scale, WIDE, (low, high)))
+        assert got.dtype == np.int16
+        assert got.tolist() == [min(max(scaled_words(n, scale), low), high) for n in numbers]
+
+
+def test_each_channel_of_int16_has_its_scale_and_none_is_too_large():
+    numbers, scales = np.arange(-6, 6).reshape(1, 3, 2, 2) * 999, np.array([0.25, 1.5, 3.0]).reshape(3, 1, 1)
+    got = value(as_words(Const(numbers), scales, WIDE, WIDE.limits))
+    for channel in range(3):
+        want = [scaled_words(int(n), scales[channel, 0, 0]) for n in numbers[0, channel].ravel()]
+        assert got[0, channel].ravel().tolist() == want
+    for scale in (2.0**14, [0.5, 2.0**14], 2.0**20):
+        with pytest.raises(FormatError, match="a scale is too large"):
+            as_words(Const(numbers), np.reshape(scale, (-1, 1, 1)), WIDE, WIDE.limits)

@@ -5,7 +5,7 @@ import pytest
 
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
-from cgraph.formats.tflite import load
+from cgraph.formats.tflite import load, reader
 from cgraph.formats.tflite.context import OPERATORS
 from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of, leave_output
 from cgraph.formats.tflite.source import TensorFacts
@@ -167,3 +167,26 @@ def test_an_error_of_an_importer_is_told_by_its_text_or_its_name(monkeypatch, er
     net = Network()
     with pytest.raises(FormatError, match=f"^model: in NEG 0: {text}$"):
         load(net.bytes(net.op("NEG", [net.input((2,))])))
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_turned"),
+    [((2, 3, 4, 5), True), ((2, 3, 4, 2), True), ((2, 3, 4, 1), False), ((1, 1, 1, 3), True), ((2, 3, 4), False),
+     ((2, 3, 4, 5, 2), False), ((4,), False)],
+)  # fmt: skip
+def test_pictures_of_bytes_are_turned_where_they_enter_if_they_have_channels(shape, is_turned):
+    numbers = np.arange(np.prod(shape), dtype="i1").reshape(shape)
+    entered = enter_input(Const(numbers), form())
+    assert entered.first is is_turned and entered.shape == shape
+    np.testing.assert_array_equal(value(entered.plain), numbers.view("u1") ^ 128)
+    assert not enter_input(Const(numbers.view("u1")), form(signed=False)).first
+    assert not enter_input(Const(numbers.astype("f4")), form()).first and not enter_input(Const(numbers), None).first
+
+
+def test_pages_of_a_file_are_released_once_its_graph_is_built(monkeypatch):
+    released = []
+    monkeypatch.setattr(reader, "release", lambda x: released.append(x.size))
+    net = Network()
+    raw = net.bytes(net.op("NEG", [net.input((2,))]))
+    load(raw)
+    assert released == [len(raw)]

@@ -135,3 +135,20 @@ def test_sizes_of_a_file_with_state_are_fixed(tmp_path):
     function, x = cg.load(path, shapes={"t0.1": 4}), rows(1, 4, 3)
     function(x)
     np.testing.assert_array_equal(function(x)[0], x.mean(1, keepdims=True))
+
+
+def test_outputs_have_the_names_of_a_function_of_one_size(tmp_path):
+    """A file may return a value twice, and an input."""
+    net = Network()
+    x = net.input((1, 1, 3))
+    net.tensors[x][7] = ints(1, -1, 3)
+    y = net.op("ABS", [x])
+    path = tmp_path / "net.tflite"
+    path.write_bytes(net.bytes(y, x, y, x))
+    f, one = cg.load(path), cg.load(path, shapes={"t0": (1, 4, 3)})
+    assert f.names == one.names and len(set(f.names)) == 4
+    value = rows(1, 4, 3)
+    for name, want in zip(f.names, (np.abs(value), value) * 2, strict=True):
+        np.testing.assert_array_equal(f(value)[name], want)
+        np.testing.assert_array_equal(one(value)[name], want)
+        np.testing.assert_array_equal(f.run([name], {"t0": value})[0], want)

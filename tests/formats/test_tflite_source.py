@@ -159,3 +159,14 @@ def test_what_is_no_model_is_refused():
     with pytest.raises(FormatError, match="tensor 'x' has the dtype COMPLEX128"):
         dtype_of_number(11, "x")
     assert dtype_of_number(9, "x") == np.int8 and dtype_of_number(RESOURCE, "x") == np.int32
+
+
+@pytest.mark.parametrize(
+    ("signature", "axes"),
+    [(None, ()), ((), ()), ((2, 3), ()), ((-1, 3), (0,)), ((2, -1), (1,)), ((-1, -1), (0, 1)), ((-1,), ()),
+     ((-1, 3, -1), ())],
+)  # fmt: skip
+def test_axes_are_open_where_a_signature_of_the_shape_has_no_size(signature, axes):
+    """One of another number of axes says nothing."""
+    tensor = opened(lambda net: None if signature is None else change(7, ints(*signature))(net)).tensor(0)
+    assert tensor.open_axes == axes and tensor.shape == (2, 3)

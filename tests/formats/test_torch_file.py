@@ -354,3 +354,65 @@ def test_storages_of_the_old_layout_follow_one_another_whatever_their_widths(tmp
     found = read(tmp_path, legacy(body, values))
     for got, want in zip(found.values(), values.values(), strict=True):
         np.testing.assert_array_equal(got, want, strict=True)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("axes", [16, 17])
+def test_a_tensor_has_at_most_16_axes(tmp_path, layout, axes):
+    body = tree(a=tensor(shape=(1,) * (axes - 1) + (6,), strides=(1,) * axes))
+    if axes == 16:
+        assert read(tmp_path, layout(body, {"0": SIX}))["a"].ndim == 16
+        return
+    with pytest.raises(FormatError, match=IMPOSSIBLE):
+        read(tmp_path, layout(body, {"0": SIX}))
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    ("shape", "strides", "offset"),
+    [((6,), (1,), 0), ((2, 3), (3, 1), 0), ((3,), (2,), 1), ((2, 2), (1, 4), 0), ((3, 2), (0, 5), 0), ((), (), 5),
+     ((2, 2), (1, 1), 3), ((1, 1), (99, 99), 5)],
+)  # fmt: skip
+def test_a_tensor_reaches_to_the_last_element_of_its_storage_and_no_further(tmp_path, layout, shape, strides, offset):
+    found = read(tmp_path, layout(tree(a=tensor(shape=shape, strides=strides, offset=offset)), {"0": SIX}))["a"]
+    for at in np.ndindex(*shape):
+        assert found[at] == offset + sum(i * s for i, s in zip(at, strides))
+    with pytest.raises(FormatError, match=BEYOND):
+        read(tmp_path, layout(tree(a=tensor(shape=shape, strides=strides, offset=offset + 1)), {"0": SIX}))
+
+
+def test_members_of_a_zipped_file_beside_its_tensors_are_left_out(tmp_path):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name, body in (
+            ("version", b"3"),
+            ("data.pkl", tree(a=tensor())),
+            ("byteorder", b"little"),
+            (".data/x", b""),
+        ):
+            file.writestr(f"net/{name}", body)
+        file.writestr("net/data/0", SIX.tobytes())
+        file.writestr("net/data/7", bytes(3))
+    assert list(read(tmp_path, out.getvalue())) == ["a"]
+
+
+@pytest.mark.parametrize("wrong", ["protocol", "keys", "order of keys", "repeated keys", "length", "end"])
+def test_each_part_of_the_old_layout_is_checked(tmp_path, wrong):
+    body, storages = tree(a=tensor(), b=tensor("1", 2, 0, (2,), (1,), "Long")), {"0": SIX, "1": np.array([5, 7])}
+    whole = legacy(body, storages)
+    assert len(read(tmp_path, whole)) == 2
+    if wrong == "order of keys":  # which decides where storages lie
+        turned = legacy(body, dict(reversed(storages.items())))
+        assert read(tmp_path, turned)["b"].tolist() == [5, 7]
+        return
+    changes = {
+        "protocol": (pickle.dumps(PROTOCOL, 2), pickle.dumps(PROTOCOL + 1, 2), "protocol 1002"),
+        "keys": (pickle.dumps(["0", "1"], 2), pickle.dumps(["0", "2"], 2), "the list of storages differs from the 2"),
+        "repeated keys": (pickle.dumps(["0", "1"], 2), pickle.dumps(["0", "0"], 2), "the list of storages differs"),
+        "length": (struct.pack("<q", 2) + storages["1"].tobytes(), struct.pack("<q", 1) + bytes(16), "another length"),
+        "end": (storages["1"].tobytes(), storages["1"].tobytes()[:-1], "reaches beyond the"),
+    }
+    old, new, match = changes[wrong]
+    at = whole.rindex(old)
+    with pytest.raises(FormatError, match=match):
+        read(tmp_path, whole[:at] + new + whole[at + len(old) :])

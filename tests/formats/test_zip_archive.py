@@ -216,3 +216,93 @@ def test_an_archive_of_several_disks_is_refused(at):
     raw[raw.rfind(b"PK\x05\x06") + at] = 1
     with pytest.raises(FormatError, match="its end record at byte .* is damaged"):
         members(bytes(raw))
+
+
+def wide_end(raw, moved=0, **changes):
+    """The archive with its end record in 64 bits too, whose fields may be changed; `moved`: where it is said to be."""
+    at = raw.rfind(b"PK\x05\x06")
+    _, _, _, _, count, nbytes, start, _ = zip_archive.END.unpack_from(raw, at)
+    fields = {"count": count, "nbytes": nbytes, "start": start, "magic": b"PK\x06\x06"} | changes
+    wide = zip_archive.END_64.pack(
+        fields["magic"], 44, 45, 45, 0, 0, count, fields["count"], fields["nbytes"], fields["start"]
+    )
+    locator = zip_archive.LOCATOR_64.pack(b"PK\x06\x07", 0, at + moved, 1)
+    narrow = zip_archive.END.pack(b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 2**32 - 1, 2**32 - 1, 0)
+    return raw[:at] + wide + locator + narrow
+
+
+def test_an_end_record_of_64_bits_says_where_the_table_is():
+    raw = archive(BODIES)
+    found = members(wide_end(raw))
+    assert found == members(raw) and list(found) == list(BODIES)
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"moved": 1}, "its 64-bit end record is not at byte"), ({"moved": -1}, "its 64-bit end record is not at byte"),
+        ({"magic": b"PK\x05\x05"}, "its 64-bit end record is not at byte"),
+        ({"moved": 10**6}, "its 64-bit end record is not at byte"),
+        ({"count": 5}, "its table of members is truncated|does not end at byte"),
+        ({"count": 3}, "its table of members ends at byte"), ({"count": 2**40}, "does not end at byte"),
+        ({"nbytes": 1}, "does not end at byte"), ({"start": 1}, "does not end at byte"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_end_record_of_64_bits_that_lies_is_refused(changes, match):
+    with pytest.raises(FormatError, match=match):
+        members(wide_end(archive(BODIES), **changes))
+
+
+@pytest.mark.parametrize("before", [b"x", b"#!/bin/sh\n"])
+def test_bytes_before_an_archive_are_refused(before):
+    with pytest.raises(FormatError, match="does not end at byte"):
+        members(before + archive(BODIES))
+
+
+def test_comments_and_further_fields_of_members_are_skipped():
+    """Headers of members may have other fields than the table."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for i, (name, body) in enumerate(BODIES.items()):
+            info = zipfile.ZipInfo(name)
+            info.comment, info.extra = b"c" * i, b"\x02\x00" + bytes([3 * i, 0]) + b"e" * 3 * i
+            file.writestr(info, body)
+    raw = bytearray(out.getvalue())
+    table = table_of(raw)
+    found = members(bytes(raw))
+    assert [(name, bytes(unpack(memoryview(raw), x))) for name, x in found.items()] == [*BODIES.items()]
+    raw[table[-1] + 32] += 1  # its comment would reach beyond the table
+    with pytest.raises(FormatError, match="its table of members is truncated"):
+        members(bytes(raw))
+
+
+@pytest.mark.parametrize("stored", [3, 5])
+def test_a_member_that_is_not_compressed_has_one_size(stored):
+    raw = bytearray(archive({"a": b"1234", "b": b""}))
+    raw[table_of(raw)[0] + 24] = stored
+    with pytest.raises(FormatError, match=f"member 'a' declares {stored} bytes, 4 are stored"):
+        members(bytes(raw))
+
+
+def test_names_are_charged_by_their_letters():
+    short, long = (archive({x * n: b"" for x in "ab"}) for n in (1, 1001))
+    spent = []
+    for raw in (short, long):
+        allowance = Allowance(0)
+        before = allowance.nbytes
+        members_of(memoryview(raw), allowance)
+        spent.append(before - allowance.nbytes)
+    assert spent == [2 * (zip_archive.ENTRY + 8), 2 * (zip_archive.ENTRY + 8 * 1001)]
+
+
+def test_pages_of_a_member_are_released_as_they_are_summed(monkeypatch):
+    """So that a file larger than memory can be checked; a compressed one is read into memory."""
+    released = []
+    monkeypatch.setattr(zip_archive, "release", lambda x: released.append(x.size))
+    monkeypatch.setattr(zip_archive, "PIECE", 1000)
+    for method, sizes in ((zipfile.ZIP_STORED, [1000, 1000, 500]), (zipfile.ZIP_DEFLATED, [])):
+        raw = archive({"a": bytes(2500)}, method)
+        released.clear()
+        assert len(unpack(memoryview(raw), members(raw)["a"])) == 2500
+        assert released == sizes

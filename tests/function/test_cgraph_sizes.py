@@ -1,6 +1,8 @@
 """Functions of arrays whose sizes vary: NumPy's values at any size, in the memory of the largest."""
 
 import threading
+import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 from weakref import ref
 
@@ -518,3 +520,149 @@ def test_what_ran_at_a_size_that_is_removed_leaves_the_memory_at_once(monkeypatc
     f.at(n=2)
     f.at(n=2)
     assert swept == [0] and list(f._functions) == [(2,)]
+
+
+def test_inputs_that_there_are_not_are_refused_by_the_size_of_the_last_call_too():
+    f = cg.compile_sizes(pair, {"x": ("n",)})
+    x = np.arange(3, dtype="f4")
+    f(x)
+    for _ in range(2):
+        for call in (lambda: f.run(None, {"x": x, "z": x}), lambda: f(x=x, z=x), lambda: f({"x": x, "z": x})):
+            with pytest.raises(InputError, match="no input .z.. Use one of x"):
+                call()
+        with pytest.raises(InputError, match="got 2"):
+            f(x, x)
+        assert f.run(None, {"x": x})[0].tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("way", ["a call", "a run", "at"])
+def test_each_way_of_use_makes_a_size_the_last_one(way, monkeypatch):
+    """Of three that are kept: that which was used longest ago goes."""
+    monkeypatch.setattr("cgraph.sizes.MOST_KEPT", 3)
+    built = []
+
+    def build(sizes):
+        built.append(sizes["n"])
+        return pair(sizes)
+
+    f = cg.compile_sizes(build, {"x": ("n",)})
+    ones = {n: np.ones(n, "f4") for n in range(1, 5)}
+    use = {"a call": lambda n: f(ones[n]), "a run": lambda n: f.run(None, {"x": ones[n]}), "at": lambda n: f.at(n=n)}
+    for n in (1, 2, 3):
+        f(ones[n])
+    use[way](1)
+    use[way](4)  # in the place of 2
+    assert built == [1, 2, 3, 4]
+    for n in (1, 3, 4):
+        use[way](n)
+    assert built == [1, 2, 3, 4]
+    use[way](2)
+    assert built == [1, 2, 3, 4, 2]
+
+
+def test_sizes_are_found_at_the_axis_that_has_them():
+    """Not the first axis, nor that of the first input, and twice in one input."""
+
+    def build(sizes):
+        x, y = cg.Var((2, sizes["a"]), name="x"), cg.Var((sizes["b"], 3, sizes["b"]), name="y")
+        return [x * 2, y + 1], [x, y]
+
+    f = cg.compile_sizes(build, {"x": (2, "a"), "y": ("b", 3, "b")}, {"a": 5, "b": 4})
+    assert f.sizes == ("a", "b")
+    for a, b in ((5, 4), (1, 2), (5, 2), (1, 4), (1, 2)):
+        x, y = weights(a, 2, a), weights(b, b, 3, b)
+        for _ in range(2):
+            got = f(x, y)
+            np.testing.assert_array_equal(got[0], x * 2)
+            np.testing.assert_array_equal(got[1], y + 1)
+    with pytest.raises(InputError, match="b is 2 in y and 3 in y. Give both one size"):
+        f(x, np.ones((2, 3, 3), "f4"))
+    for name, shapes in (("a", ((2, 6), (2, 3, 2))), ("b", ((2, 1), (5, 3, 5)))):
+        with pytest.raises(InputError, match=f"{name} is [56]; it was compiled for [45] at most"):
+            f(*(np.ones(shape, "f4") for shape in shapes))
+
+
+def test_garbage_is_rarely_collected_while_a_size_is_compiled(monkeypatch):
+    inside, seen = [], []
+
+    @contextmanager
+    def rare_collections():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    def build(sizes):
+        seen.append(bool(inside))
+        return pair(sizes)
+
+    monkeypatch.setattr("cgraph.sizes.rare_collections", rare_collections)
+    f = cg.compile_sizes(build, {"x": ("n",)}, {"n": 4})
+    f(np.ones(3, "f4"))
+    f.at(n=2)
+    assert seen == [True] * 3 and not inside
+
+
+def test_threads_that_need_one_new_size_compile_it_once():
+    built = []
+
+    def build(sizes):
+        built.append(sizes["n"])
+        time.sleep(0.05)
+        return pair(sizes)
+
+    f = cg.compile_sizes(build, {"x": ("n",)})
+    found = []
+    work = lambda n: found.append(f(np.arange(n, dtype="f4"))["more"].tolist())  # noqa: E731
+    threads = [threading.Thread(target=work, args=(n,)) for n in (3, 3, 2, 3, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(built) == [2, 3] and sorted(found) == [[1, 2]] * 2 + [[1, 2, 3]] * 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+def test_a_builder_returns_two_or_three_values_or_a_function(count):
+    def build(sizes):
+        return tuple(range(count))
+
+    with pytest.raises(GraphError, match="build gives outputs, inputs and, perhaps, update edges, not .*Return such"):
+        cg.compile_sizes(build, {"x": ("n",)}).at(n=1)
+    for other in (None, [1, 2], {"y": 1}):
+        with pytest.raises(GraphError, match="build gives outputs, inputs"):
+            cg.compile_sizes(lambda sizes, other=other: other, {"x": ("n",)}).at(n=1)
+
+    def later(sizes):
+        outputs, inputs = pair(sizes)
+        return lambda **options: options_of.append(options) or cg.compile(outputs, inputs, **options)
+
+    options_of = []
+    f = cg.compile_sizes(later, {"x": ("n",)}, threads=1, budget="1MiB")
+    assert f(np.ones(3, "f4"))["twice"].tolist() == [2, 2, 2]
+    assert options_of == [{"threads": 1, "budget": "1MiB"}]
+
+
+@pytest.mark.parametrize(
+    ("build", "shapes"),
+    [(3, {"x": ("n",)}), (pair, [("x", ("n",))]), (pair, {"x": "n"}), (pair, {"x": 3}), (pair, {"x": (1.5,)}),
+     (pair, {"x": ("n",), "y": None})],
+)  # fmt: skip
+def test_shapes_are_lists_of_integers_and_names_by_input(build, shapes):
+    with pytest.raises(GraphError, match="compile_sizes needs a function and a dict from input name to shape"):
+        cg.compile_sizes(build, shapes)
+
+
+@pytest.mark.parametrize("most", [3, [("n", 3)], "n"])
+def test_the_largest_sizes_are_given_by_name(most):
+    with pytest.raises(GraphError, match="most gives the largest sizes by name, not .* Pass a dict"):
+        cg.compile_sizes(pair, {"x": ("n",)}, most)
+
+
+def test_options_are_checked_before_anything_is_built():
+    built = []
+    for options in ({"memory": 3}, {"budget": "much"}, {"recompute": "x"}):
+        with pytest.raises(GraphError):
+            cg.compile_sizes(lambda sizes: built.append(sizes), {"x": ("n",)}, **options)
+    assert not built
+    for options in ({"engine": "reference"}, {"threads": 2}, {"engine": CpuEngine("host", 1)}):
+        assert cg.compile_sizes(pair, {"x": ("n",)}, **options)(np.ones(2, "f4"))["more"].tolist() == [2, 2]

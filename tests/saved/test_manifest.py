@@ -194,3 +194,18 @@ def test_a_manifest_may_have_as_many_bytes_and_values_as_the_limits_say(monkeypa
         return
     with pytest.raises(FormatError, match=f"at most {len(raw) - 1}" if limit == "LARGEST" else "holds more than"):
         entries_of(file)
+
+
+def test_code_of_another_system_or_of_another_processor_of_this_one_does_not_fit():
+    target = host_architecture().targets[0].name
+    fits = {"version": VERSION, "cgraph": __version__, "system": system_name(), "targets": {target: {}}}
+    features = frozenset(host_architecture().needs[target])
+    words = system_name().split()
+    assert len(words) > 1 and misfit(fits, features) is None
+    for i in range(len(words)):
+        other = " ".join("other" if i == k else word for k, word in enumerate(words))
+        assert misfit(fits | {"system": other}, features) == f"it was saved for {other}; this is {system_name()}"
+    for other in (None, "", 3, words[0], f"{system_name()} more"):
+        assert misfit(fits | {"system": other}, features).startswith(f"it was saved for {other}; ")
+    for version in (VERSION - 1, VERSION + 1, str(VERSION), None):
+        assert "it was saved by" in misfit(fits | {"version": version}, features)

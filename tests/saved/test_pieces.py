@@ -48,3 +48,12 @@ def test_a_named_array_is_found_by_dtype_shape_and_start():
 def test_bytes_lie_in_c_order():
     x = np.arange(6, dtype="i2").reshape(2, 3)
     assert bytes(bytes_in(x.T)) == x.T.copy().tobytes() and bytes(bytes_in(np.float64(1))) == np.float64(1).tobytes()
+
+
+def test_pages_of_an_array_are_released_once_it_is_written(monkeypatch):
+    released = []
+    monkeypatch.setattr("cgraph.saved.pieces.release", released.append)
+    arrays, file = [np.zeros(4), np.ones(4), np.zeros(4)], Pieces()
+    for x in arrays:
+        file.add_once(x)
+    assert [id(x) for x in released] == [id(x) for x in arrays[:2]], "the last one is there already"

@@ -132,3 +132,11 @@ def test_weights_of_a_ring_begin_at_pages_in_the_order_of_its_pieces():
     raw = b"".join(map(bytes, file.parts))
     assert entry == [5 * PAGE, [[0, 12], [PAGE, 4]]] and file.nbytes == len(raw) == 2 * PAGE
     assert raw[:12] == ARRAYS[2].tobytes() and raw[PAGE : PAGE + 4] == ARRAYS[0].tobytes()
+
+
+def test_pages_of_weights_of_a_ring_are_released_in_their_order(monkeypatch):
+    released = []
+    monkeypatch.setattr("cgraph.saved.entry.release", released.append)
+    ring = SimpleNamespace(nbytes=PAGE, pieces=[SimpleNamespace(constant=i) for i in (2, 0)])
+    weights_of(code_of([], ARRAYS), ring)
+    assert [id(x) for x in released] == [id(ARRAYS[2]), id(ARRAYS[0])]

@@ -109,3 +109,19 @@ def test_cells_that_only_update_edges_write_are_shared_too(tmp_path):
     f.share_cells(other)
     f(ONES)
     assert not f.cells and other.state["last"].value.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_value_lies_in_its_file_to_the_last_byte(saved, missing):
+    """That of `count` is the last one, and may begin so late that its four bytes just fit."""
+    parts = cg.load(saved).parts
+    nbytes = len(parts.files[STATE])
+    starts = tuple(nbytes - 4 + missing if x.name == "count" else start for x, start in zip(
+        parts.manifest.variables, parts.manifest.starts
+    ))  # fmt: skip
+    parts.manifest = replace(parts.manifest, starts=starts)
+    if missing:
+        with pytest.raises(FormatError, match="malformed: a value outside of its file"):
+            SavedFunction(parts, 1)
+    else:
+        assert SavedFunction(parts, 1).state["count"].value == 4

@@ -102,3 +102,43 @@ def test_a_graph_is_compiled_with_the_names_and_threads_that_are_valid(monkeypat
     monkeypatch.setattr(read.slots, "compile_onnx", lambda *given: calls.append(given))
     compile_graph(memoryview(b"graph"), entries, 3)
     assert calls == [(b"graph", single, 3, names)]
+
+
+@pytest.mark.parametrize("name", ["constants", "program", "kernels", "interpreter", "state"])
+def test_a_pickle_of_damaged_bytes_is_refused_whichever_file_they_are_of(name):
+    """Constants too, which a folder is not asked for unless told so."""
+    x = cg.Var((300,), name="x")
+    files = bytes_of([cg.compile(cg.cumsum(x * np.arange(300, dtype="f4"), 0) + cg.Var((), name="w").assign(3.0), [x])])
+    (file,) = [key for key in files if key.startswith(name)]
+    assert unpickle(files).inputs[0].name == "x"
+    damaged = files | {file: files[file][:-1] + bytes([files[file][-1] ^ 1])}
+    with pytest.raises(FormatError, match=f"{file} is not what was saved"):
+        unpickle(damaged)
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_constants_of_a_folder_are_summed_if_told_and_all_else_always(tmp_path, verify):
+    x = cg.Var((300,), name="x")
+    cg.compile(cg.cumsum(x * np.arange(300, dtype="f4"), 0), [x]).save(tmp_path / "saved")
+    for path in sorted((tmp_path / "saved").glob("*.bin")):
+        raw = path.read_bytes()
+        if not raw:
+            continue
+        path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+        if path.name.startswith("constants") and not verify:
+            cg.load(tmp_path / "saved", verify=verify)
+        else:
+            with pytest.raises(FormatError, match=f"{path.name} is not what was saved"):
+                cg.load(tmp_path / "saved", verify=verify)
+        path.write_bytes(raw)
+
+
+def test_a_pickle_of_another_version_is_refused_whatever_it_holds(saved):
+    """A graph in a folder alone is compiled instead of code that does not fit."""
+    files = bytes_of([cg.load(saved)])
+    entries = json.loads(files[MANIFEST])
+    entries.pop("crc32")
+    other = files | {MANIFEST: with_sum(json.dumps(entries | {"cgraph": "0.1"}))}
+    for more in ({}, {"graph.onnx": b"a graph"}):
+        with pytest.raises(FormatError, match=r"it was saved by cgraph 0\.1"):
+            unpickle(other | more)

@@ -228,3 +228,13 @@ def test_each_function_is_saved_in_the_form_that_can_be_saved(monkeypatch):
     assert files_of([Runs("one"), Runs("two")], ["y"], b"g") == [
         "one", "one for saving", "two for saving", ["y"], b"g",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_functions_that_are_saved_together_are_for_different_targets(tmp_path, count):
+    x = cg.Var((2,), name="x")
+    functions = [cg.compile(cg.cumsum(x, 0) + i, [x]) for i in range(count)]
+    name = write.target_of(functions[0]).name
+    with pytest.raises(FormatError, match=f"two functions are for {name}. Compile them for different targets"):
+        save(functions, tmp_path / "saved")
+    assert not list(tmp_path.iterdir())

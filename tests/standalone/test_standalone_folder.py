@@ -1,8 +1,11 @@
 """The folder of an export is new, and complete or not there."""
 
+import os
+
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.standalone import folder
 from cgraph.standalone.folder import check_folder, json_bytes, write_folder
 
 
@@ -41,3 +44,10 @@ def test_a_file_that_cannot_be_written_leaves_nothing(name, tmp_path):
 
 def test_entries_are_written_in_their_order_with_a_line_break_at_the_end():
     assert json_bytes({"b": [1], "a": None}) == b'{\n "b": [\n  1\n ],\n "a": null\n}\n'
+
+
+def test_each_file_goes_to_the_disk_when_it_is_whole(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(folder.os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
+    write_folder(tmp_path / "m", {"a": bytes(3), "check/b": bytes(5000), "c": b""})
+    assert synced[:3] == [3, 5000, 0]

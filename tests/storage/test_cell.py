@@ -263,3 +263,25 @@ def test_first_contents_of_a_device_are_there_once_its_run_is_done():
     assert not value.is_there and awaited == [0]
     done[0] = 1
     assert value.is_there and awaited == [0, 1] and value.array.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("copy", [True, False])
+def test_kernels_read_every_value_at_a_multiple_of_its_elements(offset, copy):
+    """One that is lent and lies elsewhere is copied."""
+    raw = aligned_empty(Spec((32,), np.dtype("uint8")))
+    raw[:] = np.arange(32)
+    x = np.frombuffer(raw, "f4", 2, offset)
+    value = new_value(x, F4, "x", copy=copy)
+    assert value.address % 4 == 0 and value.array.flags.aligned and value.shared is not copy
+    np.testing.assert_array_equal(value.array.view("u1"), raw[offset : offset + 8])
+    assert np.shares_memory(value.array, raw) == (offset % 4 == 0 and not copy)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint8", "int64", "bool"])
+def test_plain_numbers_take_any_dtype_of_a_var(dtype):
+    for value in ([1, 0], (1.0, 0), range(1, -1, -1), [True, False]):
+        x = cg.Var((2,), dtype, "x").assign(value)
+        got = fitting_array(value, x.spec, "x")
+        assert got.dtype == x.spec.dtype and got.tobytes() == x.value.tobytes()
+        np.testing.assert_array_equal(cg.eval(cg.astype(x, "float32")), [1, 0])

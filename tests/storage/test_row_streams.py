@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.errors import InputError
 from cgraph.ir.spec import Spec
+from cgraph.storage import row_streams
 from cgraph.storage.row_streams import RowSink, RowSource
 
 IMAGE = np.arange(2 * 3 * 7 * 5, dtype="float32").reshape(2, 3, 7, 5)
@@ -81,3 +82,17 @@ def test_bands_go_into_an_array_one_below_the_other_or_each_to_a_function():
     into(IMAGE[:, :, 6:])
     np.testing.assert_array_equal(whole, IMAGE)
     np.testing.assert_array_equal(np.concatenate(calls, 2), IMAGE[:, :, :6])
+
+
+@pytest.mark.parametrize("heights", [(7,), (3, 4), (2, 2, 2, 1)])
+def test_pages_of_rows_are_released_as_they_were_read_and_as_they_were_written(monkeypatch, heights):
+    released = []
+    monkeypatch.setattr(row_streams, "release_rows", lambda x: released.append(x.shape))
+    source, whole = RowSource(IMAGE.copy(), SPEC, "x"), np.zeros_like(IMAGE)
+    sink = RowSink(whole)
+    for n in heights:
+        band = np.empty((2, 3, n, 5), "f4")
+        source(band)
+        sink(band)
+    assert released == [(2, 3, n, 5) for n in heights for _ in range(2)]
+    np.testing.assert_array_equal(whole, IMAGE)

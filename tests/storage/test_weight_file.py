@@ -1,12 +1,15 @@
 """Weight files: where arrays lie, what the table says of them, and when a file is written anew."""
 
 import pickle
+import threading
+import time
 import tracemalloc
 
 import numpy as np
 import pytest
 
 from cgraph.errors import GraphError, WeightsError
+from cgraph.storage import weight_file
 from cgraph.storage.weight_file import (
     ENTRY,
     PAGE,
@@ -24,6 +27,7 @@ from cgraph.storage.weight_file import (
     sums_of,
     with_progress,
 )
+from tests.support.patience import PATIENCE
 
 ARRAYS = [np.arange(10, dtype="f4"), np.zeros((0, 3)), np.arange(5000, dtype="i8").reshape(2, 2500), np.ones(1, "u1")]
 
@@ -203,3 +207,44 @@ def test_an_array_behind_empty_ones_has_its_number_in_the_list(tmp_path, at, num
     path.write_bytes(raw)
     with pytest.raises(WeightsError, match=f"array {number}, .* bytes at {at}, is damaged"):
         check_weights(path)
+
+
+def test_one_compile_at_a_time_adds_a_file(tmp_path, monkeypatch):
+    """While one is written, another compile with the same options waits, and takes the next path."""
+    weights, busy, seen = StreamedWeights(str(tmp_path / "w")), [], []
+    replace_file = weight_file.replace_file
+
+    def slow(path, parts):
+        busy.append(path)
+        seen.append(len(busy))
+        time.sleep(0.05)
+        replace_file(path, parts)
+        busy.remove(path)
+
+    monkeypatch.setattr(weight_file, "replace_file", slow)
+    found = {}
+
+    def write(seed):
+        found[seed] = arrays_on_disk(weights, [np.full(9_000, seed, "f4")])[0]
+
+    threads = [threading.Thread(target=write, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert seen == [1, 1, 1] and sorted(path.name for path in tmp_path.iterdir()) == ["w", "w-2", "w-3"]
+    assert all((x == seed).all() for seed, x in found.items()) and len(found) == 3
+
+
+def test_pages_of_arrays_are_released_when_they_were_summed_and_when_they_were_written(monkeypatch):
+    """Each before the next one is read, so that one array at a time is in memory."""
+    released, arrays = [], [np.full(n, n, "f4") for n in (3, 5)]
+    monkeypatch.setattr(weight_file, "release", released.append)
+    head, places = header(arrays)
+    assert [id(x) for x in released] == [id(x) for x in arrays]
+    released.clear()
+    seen = [len(released) for _ in contents(head, places, arrays)]
+    assert seen == [0, 0, 0, 1, 1] and [id(x) for x in released] == [id(x) for x in arrays]
+    released.clear()
+    sums_of(dict(zip(places, arrays)))
+    assert [id(x) for x in released] == [id(x) for x in arrays]

@@ -96,6 +96,18 @@ def same(net, kind):
     return net.op(kind, [x, weights, net.bias(19)], net.made(4.0), **options)
 
 
+@case("CONV_2D", "DEPTHWISE_CONV_2D", dtypes=ALL)
+def with_gaps(net, kind):
+    """Gaps, strides and windows of columns are not those of rows."""
+    deep = kind.startswith("DEPTH")
+    shape, axis, count = ((1, 2, 3, 4), 3, 4) if deep else ((6, 2, 3, 4), 0, 6)
+    weights, options = net.filters(shape, axis, count), {"multiplier": 1} if deep else {}
+    x, bias = net.bytes_in((2, 9, 8, 4)), net.bias(count)
+    rows = {"stride_w": 1, "stride_h": 1, "dilation_w": 1, "dilation_h": 3, **options}
+    columns = {"stride_w": 1, "stride_h": 1, "dilation_w": 2, "dilation_h": 1, "padding": 1, **options}
+    return [net.op(kind, [x, weights, bias], net.made(3.0), **way) for way in (rows, columns)]
+
+
 @case("CONV_2D", dtypes=ALL)
 def points(net, kind):
     x, weights = net.bytes_in((2, 5, 4, 3)), net.filters((40, 1, 1, 3), 0, 1)
@@ -126,6 +138,14 @@ def rows_with_a_scale_each(net, kind):
 def enlarged(net, kind):
     x, weights = net.bytes_in((1, 4, 5, 3)), net.filters((7, 3, 3, 3), 0, 7)
     return net.op(kind, [net.whole(1, 8, 10, 7), weights, x, net.bias(7)], net.made(2.0), stride_w=2, stride_h=2)
+
+
+@case("TRANSPOSE_CONV", dtypes=ALL)
+def enlarged_within_bounds(net, kind):
+    """Of other strides along rows than along columns, and with an activation."""
+    x, weights = net.bytes_in((2, 3, 4, 3)), net.filters((5, 2, 3, 3), 0, 5)
+    options = {"stride_w": 1, "stride_h": 3, "padding": 1, "activation": int(net.rng.integers(1, 4))}
+    return net.op(kind, [net.whole(2, 8, 6, 5), weights, x], net.made(2.0), **options)
 
 
 @case("BATCH_MATMUL", dtypes=SIGNED)
@@ -214,6 +234,13 @@ def shares(net, kind):
 def shares_of_one(net, kind):
     made = net.made(scale=1 / 256, zero=-128 + SIGNS[net.dtype])
     return net.op(kind, [net.bytes_in((40, 33), float(net.rng.uniform(0.5, 16)))], made, beta=1.0)
+
+
+@case("SOFTMAX")
+def sharpened(net, kind):
+    made = net.made(scale=1 / 256, zero=-128 + SIGNS[net.dtype])
+    x = net.bytes_in((20, 9), 4.0)
+    return [net.op(kind, [x], made, beta=beta) for beta in (0.3, 2.5)]
 
 
 @case("SOFTMAX", dtypes=SIGNED)

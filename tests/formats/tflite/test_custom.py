@@ -114,3 +114,9 @@ def test_options_that_are_cut_off_are_refused():
     net.operators[-1].pop(5)
     with pytest.raises(FormatError, match="an offset points to byte"):
         load(net.bytes(y))
+
+
+@pytest.mark.parametrize(("activation", "most"), [(0, -7), (1, 0), (2, -1), (3, 0)])
+def test_maxima_have_an_activation_and_their_indices_stay(activation, most):
+    found, index = pooled([[-9, -7], [-8, -9]], **WINDOW, activation=activation)
+    assert found.tolist() == [[most]] and index.tolist() == [[np.float32(1.1)]]

@@ -134,3 +134,39 @@ def test_weights_of_bytes_with_floats_are_refused():
     operands = [net.input((2, 5)), features, net.constant(np.ones((6, 3), "f4")), -1, net.variable((2, 18))]
     with pytest.raises(FormatError, match="SVDF of floats with weights of bytes is not supported"):
         load(net.bytes(net.op("SVDF", operands, rank=2)))
+
+
+SVDF_FORMS = {
+    "input": {"dtype": "int8", "scale": 0.05, "zero": 3}, "features": {"dtype": "int8", "scale": 0.01, "zero": 0},
+    "time": {"dtype": "int16", "scale": 0.01, "zero": 0}, "state": {"dtype": "int16", "scale": 0.01, "zero": 0},
+    "result": {"dtype": "int8", "scale": 0.1, "zero": -5},
+}  # fmt: skip
+
+
+def svdf_of(**changes):
+    """An SVDF of bytes, some of whose operands have another form."""
+    forms = {name: form | changes.get(name, {}) for name, form in SVDF_FORMS.items()}
+    net, how = Network(), {name: {x: form[x] for x in ("scale", "zero")} for name, form in forms.items()}
+    operands = [
+        net.input((2, 5), forms["input"]["dtype"], **how["input"]),
+        net.constant(np.ones((6, 5), forms["features"]["dtype"]), **how["features"]),
+        net.constant(np.ones((6, 3), forms["time"]["dtype"]), **how["time"]),
+        net.constant(np.ones(3, "int32"), scale=0.1),
+        net.variable((2, 18), forms["state"]["dtype"], **how["state"]),
+    ]
+    return net.bytes(net.op("SVDF", operands, forms["result"], rank=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("input", {"dtype": "int16", "zero": 0}), ("result", {"dtype": "int16", "zero": 0}),
+        ("features", {"dtype": "int16"}), ("features", {"dtype": "uint8"}), ("time", {"dtype": "int8"}),
+        ("time", {"zero": 1}), ("state", {"dtype": "int8"}), ("state", {"zero": -1}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_each_operand_of_a_quantised_svdf_has_its_form(name, change):
+    assert load(svdf_of()).outputs[0].shape == (2, 3)
+    with pytest.raises(FormatError, match="a quantised SVDF must have int8 filters of features, int16 filters of time"):
+        load(svdf_of(**{name: change}))

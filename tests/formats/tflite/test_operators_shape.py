@@ -153,3 +153,74 @@ def test_what_does_not_fit_is_named(name):
     act, match = REFUSED[name]
     with pytest.raises(FormatError, match=f"^model: in [A-Z_0-9]* 0: .*{match}"):
         act()
+
+
+@pytest.mark.parametrize("fill", [-128, -3, 0, 127])
+def test_bytes_are_padded_with_a_byte_of_the_file(fill):
+    """Also with one that the file has as int8, which is another one here."""
+    x, widths = np.arange(-3, 3, dtype="i1").reshape(2, 3), [(0, 1), (2, 0)]
+    for dtype in ("int8", "uint8"):
+        net, how = Network(), {"scale": 0.5, "zero": 3}
+        value = fill if dtype == "int8" else fill + 128
+        given = [net.input((2, 3), dtype, **how), net.constant(np.array(widths, "i4"))]
+        y = net.op("PADV2", [*given, net.constant(np.array([value], dtype), **how)], {"dtype": dtype, **how})
+        model = load(net.bytes(y))
+        (got,) = evaluate(list(model.outputs), {model.inputs[0]: x.astype(dtype)})
+        np.testing.assert_array_equal(got, np.pad(x.astype(dtype), widths, constant_values=value), strict=True)
+
+
+@pytest.mark.parametrize("shape", [(2, 6, 5), (2, 6, 5, 3), (2, 6)])
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_blocks_of_one_axis_leave_those_behind_it(shape, block):
+    x = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    net = Network()
+    given = [
+        net.input(shape),
+        net.constant(np.array([block], "i4")),
+        net.constant(np.array([[1, 2 * block - 1]], "i4")),
+    ]
+    apart = net.op("SPACE_TO_BATCH_ND", given)
+    crops = net.constant(np.array([[1, 2 * block - 1]], "i4"))
+    model = load(net.bytes(apart, net.op("BATCH_TO_SPACE_ND", [apart, given[1], crops])))
+    wide = np.pad(x, [(0, 0), (1, 2 * block - 1), *[(0, 0)] * (x.ndim - 2)])
+    cut, back = evaluate(list(model.outputs), {model.inputs[0]: x})
+    np.testing.assert_array_equal(cut, np.concatenate([wide[:, i::block] for i in range(block)]), strict=True)
+    np.testing.assert_array_equal(back, x, strict=True)
+
+
+@TURNED
+@pytest.mark.parametrize(("activation", "low", "high"), [(0, -99, 99), (1, 0, 99), (2, -1, 1), (3, 0, 6)])
+def test_joined_numbers_have_an_activation(first, activation, low, high):
+    other = X / 8 - 9
+    got = computed("CONCATENATION", other, first=first, axis=1, activation=activation)
+    np.testing.assert_array_equal(got, np.clip(np.concatenate([X, other], 1), low, max(high, 143 if high == 99 else 0)))
+    if first:
+        return
+    got = computed("CONCATENATION", axis=0, activation=activation, bytes_of=(0.5, 100))
+    units = np.clip(X, *(100 + 2 * max(low, -50), 100 + 2 * min(high, 78)))
+    np.testing.assert_array_equal(got, np.clip(units, 0, 255).astype("u1"))
+
+
+@TURNED
+def test_shapes_and_ranks_are_those_of_the_file_in_the_dtype_that_it_declares(first):
+    for dtype in ("int32", "int64"):
+        net = Network()
+        x = net.input(SHAPE)
+        if first:
+            eye = np.eye(3, dtype="f4").reshape(3, 1, 1, 3)
+            x = net.op("CONV_2D", [x, net.constant(eye), net.constant(np.zeros(3, "f4"))], stride_w=1, stride_h=1)
+        sizes, rank = net.op("SHAPE", [x], dtype), net.op("RANK", [x], "int32")
+        one = net.input((1,), dtype)
+        model = load(net.bytes(net.op("ADD", [sizes, one], dtype), net.op("ADD", [rank, rank], "int32")))
+        got = evaluate(list(model.outputs), dict(zip(model.inputs, (X, np.ones(1, dtype)))))
+        assert got[0].tolist() == [n + 1 for n in SHAPE] and got[0].dtype == dtype and got[1] == 8
+
+
+@pytest.mark.parametrize(
+    ("axes", "shape"), [(None, (2, 3)), ((0,), (2, 1, 3)), ((2,), (1, 2, 3)), ((-2, 0), (2, 3)), ((), (2, 3))]
+)
+def test_axes_of_one_are_dropped_where_told_or_all(axes, shape):
+    net = Network()
+    y = net.op("SQUEEZE", [net.input((1, 2, 1, 3))], **({} if axes is None else {"axes": axes}))
+    model = load(net.bytes(y))
+    assert model.outputs[0].shape == shape

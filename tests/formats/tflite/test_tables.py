@@ -1,5 +1,7 @@
 """Tables of FlatBuffers: fields of each kind, those that are absent, and positions up to the last byte of the file."""
 
+import struct
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,28 @@ def test_numbers_reach_the_last_byte_of_the_file_and_no_further():
     for at, count, dtype in ((5, 2, "uint32"), (4, 3, "uint32"), (-1, 1, "uint8"), (0, 13, "uint8"), (13, 0, "uint8")):
         with pytest.raises(FormatError, match=f"{count} numbers at byte {at} exceed the 12 bytes of the file"):
             numbers(data, at, count, dtype)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "fits"),
+    [(0, False), (2, False), (3, False), (4, True), (5, False), (6, True), (7, False), (44, True), (46, False)],
+)
+def test_a_vtable_has_whole_entries_behind_its_head_and_ends_in_the_file(nbytes, fits):
+    """It lies behind its table here, 44 bytes before the end."""
+    data = memoryview(struct.pack("<I4siHH", 8, b"TFL3", -4, nbytes, 4) + bytes(40))
+    if fits:
+        assert Table(data, 8).nbytes == nbytes and Table(data, 8).place(0) is None
+        return
+    with pytest.raises(FormatError, match=f"the table at byte 8 has a vtable of {nbytes} bytes at 12"):
+        Table(data, 8)
+
+
+@pytest.mark.parametrize("size", [8, 9, 10, 12])
+def test_a_field_behind_the_end_of_a_vtable_is_absent(size):
+    """Of a vtable of `size` bytes, which may end within an entry of another table."""
+    vtable = struct.pack("<6H", size - size % 2, 8, 4, 6, 5, 7)
+    data = memoryview(vtable + struct.pack("<i", 12) + struct.pack("<4B", 11, 12, 13, 14))
+    table = Table(data, 12)
+    fields = [table.number(i, "B", 99) for i in range(5)]
+    count = (size - size % 2 - 4) // 2
+    assert fields == [11, 13, 12, 14][:count] + [99] * (5 - count)

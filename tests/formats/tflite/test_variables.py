@@ -197,6 +197,13 @@ def initialised_late(net):
     return y
 
 
+def initialised_after_it_was_assigned(net):
+    handle, x = net.handle("sum"), net.input((2, 3))
+    assign(net, handle, x)
+    start(net)
+    return net.op("ADD", [x, read(net, handle)])
+
+
 def initialised_by_an_input(net):
     handle, x = net.handle("sum"), net.input((2, 3))
     net.act("CALL_ONCE", [], graph=net.subgraph(lambda inner: (inner.input((2, 3)), [])[1]))
@@ -229,6 +236,7 @@ REFUSED = {
     created_inside_a_branch: "variables inside IF and WHILE are not supported",
     variable_tensor_inside_a_branch: "is a variable inside IF or WHILE",
     initialised_late: "variable 'sum' gets its initial value after it was used. Call CALL_ONCE first",
+    initialised_after_it_was_assigned: "variable 'sum' gets its initial value after it was used. Call CALL_ONCE first",
     initialised_by_an_input: "graph 1 has 1 inputs, not 0",
     of_another_shape: r"variable 'sum' is float32\[2,3\] and becomes float32\[3,2\]",
     without_its_handle: "variable 4 is outside the 0 variables of the file",
