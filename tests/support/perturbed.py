@@ -1,6 +1,7 @@
 """Graphs that differ from a given one in a single place: an op, a field, a constant, an operand, a reader, a dtype."""
 
 import hashlib
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from cgraph.errors import CgraphError
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import Roots, rebuild
 from cgraph.ir.spec import Spec
+from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import Add, Cast, Maximum, Minimum, Multiply, Negative, Subtract, TrueDivide
 from cgraph.ops.elementary import Sqrt
 from cgraph.ops.leaf import Const, ConstOp, Var
@@ -128,18 +130,25 @@ def with_dtype(graph: Roots, dtype: str) -> Outputs | None:
         return None
 
 
-def shape_of_graph(outputs: Sequence[Node]) -> str:
-    """Return a text that is equal for equal graphs: ops with their fields, operands, specs; constants by name only."""
+def shape_of_graph(outputs: Sequence[Node], contents: bool = False) -> str:
+    """Return a text that is equal for equal graphs: ops with their fields, operands and specs.
+
+    Parameters
+        contents: with the integers of constants, not their names only
+    """
     order = Roots.of(tuple(outputs)).order
     place = {x: i for i, x in enumerate(order)}
-    lines = [f"{i} {fields_of(x)} {[place[y] for y in x.operands]} {x.spec}" for i, x in enumerate(order)]
+    lines = [f"{i} {fields_of(x, contents)} {[place[y] for y in x.operands]} {x.spec}" for i, x in enumerate(order)]
     return "\n".join([*lines, str([place[x] for x in outputs])])
 
 
-def fields_of(node: Node) -> str:
+def fields_of(node: Node, contents: bool) -> str:
     """Return an op with its fields, or a leaf by its kind and name."""
     if not node.operands:
-        return f"{type(node.op).__name__} {node.name}"
+        op: Any = node.op
+        has_numbers = contents and isinstance(op, ConstOp) and op.array.dtype.kind in "biu"
+        numbers = f" {zlib.crc32(np.ascontiguousarray(op.array))}" if has_numbers else ""
+        return f"{type(op).__name__} {node.name}{numbers}"
     return text_of(node.op)
 
 
@@ -147,6 +156,8 @@ def text_of(value: Any) -> str:
     """Return a value as text; floats with four digits."""
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
+    if isinstance(value, Target):
+        return f"{value.name}{value.bf16}{value.tiles}"
     if isinstance(value, Body):
         return f"Body({[len(x) for x in (value.carry, value.xs, value.shared)]} {shape_of_graph(value.results)})"
     if isinstance(value, Record):
