@@ -7,6 +7,7 @@ network.
 
 import sys
 import zlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -14,12 +15,19 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.ir.spec import dtype_of
+from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.machines import machine_named
+from cgraph.kernels.mapped import in_place
 from cgraph.lowering.options import LoweringOptions
-from cgraph.lowering.pipeline import to_physical
+from cgraph.lowering.pipeline import lower_graph, to_physical
 from cgraph.lowering.rounded_layers import RoundedLayers
+from cgraph.memory.layout import NodeFacts
+from cgraph.ops.prefix import prefix
 from cgraph.passes import rewrite_graph
 from cgraph.passes.integers.compute_integers import compute_integers
+from cgraph.passes.make_contiguous import make_contiguous, order_results
+from cgraph.passes.weights_on_disk import slice_constants
 from cgraph.record import replace
 from tests.lowering import test_image_lowerings, test_int8_lowerings, test_pack_matmul, test_tile_lowerings
 from tests.support.lowered import bytes_of, floats, volumes
@@ -34,7 +42,7 @@ TARGETS = {
     "pairs": replace(WIDE, bf16="emulated", tiles=""),
     "tiles": replace(WIDE, bf16="", tiles="emulated"),
 }
-MOST = 40
+MOST, FEWER = 40, 12
 """Graphs of one network on one target: those whose names have the smallest checksums."""
 
 
@@ -103,6 +111,18 @@ OWN: dict[str, Outputs] = {
 IMAGE, FILTERS = x(2, 32, 13, 12), x(64, 32, 3, 3, name="f")
 LAYER = cg.relu(cg.conv2d(IMAGE, FILTERS, (1, 2), 1))
 OWN["training"] = tuple(cg.gradient(cg.sum(cg.max_pool2d(LAYER, 2)), [IMAGE, FILTERS]))
+COUNT, TALL = x(name="n", dtype="int64"), x(64, 160)
+OWN["first rows"] = (
+    prefix(cg.softmax(prefix(cg.exp(prefix(TALL, COUNT)) @ whole(160, 160), COUNT)), COUNT),
+    prefix(cg.concat([TALL, cg.sin(TALL)], 1), COUNT),
+)
+OWN["large matrices"] = (
+    cg.relu(x(1, 200, name="row") @ cg.Const(whole(200, 300)) + x(1, 300, name="b")),
+    x(1, 300, name="other") @ cg.Const(whole(200, 300)).T,
+    x(40, 200, name="rows") @ cg.Const(whole(200, 300)),
+    cg.conv2d(x(1, 64, 9, 8), whole(96, 64, 3, 3), 1, 1),
+    cg.swapaxes(x(3, 200, 100, name="turned"), 1, 2),
+)
 NETWORKS = {f"{name}, {target}": (outputs, target) for name, outputs in OWN.items() for target in TARGETS}
 NETWORKS |= {
     f"{name}, {target}": (outputs, target) for name, outputs in OF_TABLE.items() for target in ("avx512", "tiles")
@@ -110,10 +130,32 @@ NETWORKS |= {
 
 
 def lowered(outputs: Outputs, target: str) -> Outputs:
+    if target in WAYS:
+        with np.errstate(all="ignore"):
+            return WAYS[target](outputs)
     layers = RoundedLayers() if target in ("pairs", "tiles") else None
     options = LoweringOptions(pairs=layers is not None, layers=layers)
     with np.errstate(all="ignore"):
         return to_physical(rewrite_graph(outputs), TARGETS[target], options)
+
+
+WAYS: dict[str, Callable[[Outputs], Outputs]] = {
+    "as written": lambda roots: lower_graph(roots, WIDE, LoweringOptions(passes=False)),
+    "all passes": lambda roots: lower_graph(roots, WIDE, LoweringOptions(winograd=False)),
+    "small": lambda roots: lower_graph(roots, SMALL, LoweringOptions()),
+    "held": lambda roots: lower_graph(roots, WIDE, LoweringOptions(storage_dtype=dtype_of("bfloat16"))),
+    "on a GPU": lambda roots: lower_graph(roots, gpu_target(9, 0), LoweringOptions(pairs=True)),
+    "named layers": lambda roots: lower_graph(
+        roots, TARGETS["pairs"], LoweringOptions(pairs=True, layers=RoundedLayers(frozenset(["w", "conv2d"])))
+    ),
+    "in slices": lambda roots: slice_constants(lower_graph(roots, WIDE, LoweringOptions()), 1 << 13, in_place),
+    "contiguous": lambda roots: contiguous(lower_graph(roots, NARROW, LoweringOptions()), NodeFacts(NARROW)),
+}
+NETWORKS |= {f"{name}, {way}": (outputs, way) for name, outputs in OWN.items() for way in WAYS}
+
+
+def contiguous(roots: Outputs, facts: NodeFacts) -> Outputs:
+    return order_results(make_contiguous(roots, facts), facts)
 
 
 def recorded(name: str) -> list[tuple[str, str]]:
@@ -121,7 +163,7 @@ def recorded(name: str) -> list[tuple[str, str]]:
     outputs, target = NETWORKS[name]
     of_bytes = "Integer" in shape_of_graph(outputs)  # ops on bytes have constants only
     neighbours = [x for x in perturbed(outputs) if not (of_bytes and x[0].endswith("varies"))]
-    chosen = sorted(neighbours, key=lambda x: zlib.crc32(f"{name}{x[0]}".encode()))[:MOST]
+    chosen = sorted(neighbours, key=lambda x: zlib.crc32(f"{name}{x[0]}".encode()))[: FEWER if target in WAYS else MOST]
     found = []
     for place, other in [("as it is", outputs), *chosen]:
         try:
