@@ -115,3 +115,21 @@ def test_odd_roundings_set_the_last_bit_of_what_is_inexact():
     assert got[:4].tolist() == [1, next_, next_, -next_] and got.dtype == "float32"
     assert got[4] == np.inf and got[6] == 0 and got[5] == np.finfo("float32").max
     assert np.isnan(round_to_odd(np.array([np.nan]))).all()
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("bits", [0x7F800001, 0x7FFFFFFF, 0xFF800001, 0xFFFFFFFF, 0x7FC00000])
+def test_every_nan_stays_one_with_its_sign(name, bits):
+    x = np.array([bits], "uint32").view("float32")
+    back = convert(convert(x, resolve_dtype(name)), np.dtype("float32"))
+    assert np.isnan(back).all() and np.signbit(back) == np.signbit(x)
+    assert np.isnan(convert(convert(x.astype("float64"), resolve_dtype(name)), np.dtype("float32"))).all()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_narrowed_arrays_lie_in_c_order(name):
+    x = np.asfortranarray(np.arange(6, dtype="float32").reshape(2, 3))
+    for y in (x, x.astype("float64", order="F"), x[:, ::-1]):
+        got = convert(y, resolve_dtype(name))
+        assert got.flags.c_contiguous
+        np.testing.assert_array_equal(convert(got, np.dtype("float32")), y)

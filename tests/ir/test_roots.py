@@ -51,3 +51,16 @@ def test_what_takes_the_place_of_a_node_has_its_line():
     lines = [node.origin for node in (third, second, first)]
     assert len(set(lines)) == 3
     assert [x.origin for x in (found, found.operands[0], found.operands[0].operands[0])] == lines
+
+
+def test_only_ops_of_the_named_kinds_and_users_of_replacements_are_asked():
+    x = cg.Var((3,))
+    outputs = cg.exp(cg.sin(x)), cg.cos(x)
+    asked = []
+
+    def change(node, new):
+        asked.append(node.op.name)
+        return cg.tanh(new[node.operands[0]]) if node.op.name == "sin" else None
+
+    rebuild(outputs, change, {type(outputs[0].operands[0].op)})
+    assert asked == ["sin", "exp"]

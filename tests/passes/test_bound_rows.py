@@ -151,3 +151,24 @@ def test_a_saved_function_bounds_its_rows(tmp_path):
     value = np.random.default_rng(0).normal(size=x.shape).astype("f4")
     for count in (0, 5, ROWS):
         assert np.array_equal(f(value, np.int64(count))[:count], g(value, np.int64(count))[:count])
+
+
+def bounded(*outputs: Node) -> list[str]:
+    """The ops of which only the first rows are computed."""
+    return sorted(x.op.op.name for x in kinds(bound_rows(Roots.of(outputs)), FirstRows))
+
+
+def test_bytes_of_rows_or_multiply_adds_decide_whether_a_step_is_bounded():
+    n, deep = Var((), "int64", "n"), SMALL // (4 * ROWS)
+    large, small = Var((ROWS, deep // 2)), Var((ROWS, deep // 2 - 1))
+    assert bounded(prefix(cg.exp(large), n)) == ["exp"] and not bounded(prefix(cg.exp(small), n))
+    few, table = Var((ROWS, 4)), Var((4, 200))
+    assert bounded(prefix(few @ Var((4, 128)), n)) == ["matmul"]
+    assert not bounded(prefix(cg.take(Var((9000, 2)), Var((ROWS,), "int64"), 0), n))  # the table is read whole
+    assert not bounded(prefix(cg.concat([large, large], 1), n)) and not bounded(prefix(few @ table[:, :3], n))
+
+
+def test_a_prefix_goes_only_before_readers_of_its_own_count():
+    x, n, m = Var((ROWS, COLUMNS)), Var((), "int64", "n"), Var((), "int64", "m")
+    outputs = (prefix(cg.exp(prefix(x, m)), n),)
+    assert [p.operands[1] for p in kinds(sink_prefixes(outputs), Prefix)] == [m, n]

@@ -51,3 +51,18 @@ def test_a_rule_may_fire_many_times():
     for _ in range(90):
         x = cg.negative(x)
     assert ops_of(rewrite((cg.sin(x),), [(Sin, one_less)])) == {"sin": 1}
+
+
+def test_each_rule_of_an_op_has_its_turn_until_one_fires():
+    x = cg.Var((3,))
+    asked = []
+
+    def first(node):
+        asked.append("first")
+
+    def second(node):
+        asked.append("second")
+        return cg.tanh(node.operands[0])
+
+    (got,) = rewrite((cg.exp(x),), [(type(cg.exp(x).op), first), (type(cg.exp(x).op), second)])
+    assert got.op.name == "tanh" and asked == ["first", "second"]
