@@ -53,6 +53,8 @@ TARGETS: dict[str, Target] = {
     "gpu-blocks": replace(gpu_target(9, 0), has_blocks=True),
 }
 MOST = ("avx512", "neon", "gpu-blocks")
+FLOATS = tuple(x for x in TARGETS if x not in ("neon-dot", "cortex-m7-bytes", "gpu"))
+BYTES = tuple(x for x in TARGETS if x not in ("pairs", "riscv64", "gpu", "gpu-blocks"))
 SINGLE = (*MOST, "avx2", "cortex-m7")
 GPU_WORDS = 64
 WEIGHTS = np.random.default_rng(0).normal(size=1 << 17).astype("float32")
@@ -64,7 +66,7 @@ def weights(*shape: int) -> np.ndarray:
     return WEIGHTS[: int(np.prod(shape))].reshape(shape)
 
 
-def row(name: str, build: Build, targets: Sequence[str] = tuple(TARGETS)) -> None:
+def row(name: str, build: Build, targets: Sequence[str] = FLOATS) -> None:
     """A graph for these targets."""
     assert name not in GRAPHS, name
     GRAPHS[name] = build, tuple(targets)
@@ -83,7 +85,7 @@ for number, case in enumerate(CASES):
 row("floats", lambda: floats(weights))
 row("volumes", lambda: volumes(weights))
 for kind in ("uint8", "int8"):
-    row(f"{kind} network", lambda kind=kind: bytes_of(kind, weights))
+    row(f"{kind} network", lambda kind=kind: bytes_of(kind, weights), BYTES)
 
 CONVS = (
     # images, filters, strides, pads, dilations, groups
@@ -137,7 +139,7 @@ for number, conv in enumerate(CONVS):
         row(
             f"conv {number} {kind}",
             lambda conv=conv, kind=kind: byte_layer(kind, *conv),
-            [x for x in TARGETS if x not in ("gpu-blocks", "riscv64", "pairs", "neon-dot")],
+            BYTES,
         )
 TRANSPOSED = (
     ((1, 24, 9, 11), (24, 16, 3, 2), (2, 3), (1, 0, 2, 1), (1, 1), 1, (1, 2)),
@@ -186,7 +188,7 @@ for number, (left, right) in enumerate(PRODUCTS):
             np.float32(0.4),
             np.uint8(100),
         ),
-        ("avx512", "tiles", "avx2", "portable", "neon", "neon-dot", "cortex-m55", "cortex-m7-bytes"),
+        BYTES,
     )
 
 
@@ -394,7 +396,7 @@ def calls_of(node: Node, target: Target) -> Iterator[tuple[Call | None, str]]:
 
 def own_text(text: str) -> str:
     """A text without places in memory or in files, and without names that Numba makes."""
-    return re.sub(r"0x[0-9a-f]+|\w+\.py:\d+|(?<=_)[0-9a-f]{24}|_ZN\w+", "", text)
+    return re.sub(r"(?<= at )0x[0-9a-f]+|\w+\.py:\d+|(?<=_)[0-9a-f]{24}|_ZN\w+", "", text)
 
 
 @cache
