@@ -339,8 +339,11 @@ class Names:
         if id(base) not in self.known:
             self.kept.append(base)
             array = getattr(getattr(base, "op", None), "array", base)
-            content = hashlib.sha256(array.tobytes()).hexdigest()[:8] if isinstance(array, np.ndarray) else ""
-            self.known[id(base)] = f"{type(base).__name__}{len(self.kept)}{content}"
+            self.known[id(base)] = (
+                hashlib.sha256(array.tobytes()).hexdigest()[:8]  # equal constants may be one
+                if isinstance(array, np.ndarray)
+                else f"{type(base).__name__}{len(self.kept)}"
+            )
         return self.known[id(base)]
 
     def word(self, value: Any) -> Any:
