@@ -31,6 +31,7 @@ from cgraph.lowering.pipeline import lower_graph
 from cgraph.ops.leaf import ConstOp, Var, VarOp
 from cgraph.record import replace
 from tests.ops.cases import CASES
+from tests.planning.recorded import GRAPHS as PLANNED
 from tests.support.lowered import bytes_of, floats, volumes
 from tests.support.ops import own_views, work_of
 
@@ -310,6 +311,62 @@ def placed_rows() -> list[Node]:
 
 
 row("placed rows", placed_rows, (*MOST, "avx2", "cortex-m7"))
+
+
+for name, make in PLANNED.items():
+
+    def planned(make: Any = make) -> list[Node]:
+        outputs, _, more = make()
+        some = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, list) else [outputs]
+        return [*some, *more.get("updates", {}).values()]
+
+    row(f"planned {name}", planned, (*SINGLE, "tiles"))
+
+
+def contractions() -> list[Node]:
+    x, y, z = Var((4, 30, 6, 20), name="x"), Var((6, 20, 50), name="y"), Var((4, 50, 30), name="z")
+    u, v = Var((300,), name="u"), Var((70, 300), name="v")
+    forms = ("abcd,cde->abe", "abcd,cde->eba", "abcd,cde->cbe", "abcd,cde->ace", "abcd,cde->abce")
+    ys = [cg.einsum(form, x, y) for form in forms]
+    ys += [cg.einsum("abcd,aeb->cde", x, z), cg.einsum("aeb,aeb->ab", z, z), cg.einsum("abcd,abcd->dc", x, x)]
+    return [*ys, v @ u, u @ cg.transpose(v), cg.tensordot(x, y, ((2, 3), (0, 1))), cg.einsum("i,j->ij", u, v[:, 0])]
+
+
+def long_rows() -> list[Node]:
+    ys: list[Node] = []
+    for dtype in ("float32", "int64", "uint8"):
+        x = Var((3, 5000), dtype, f"x {dtype}")
+        ys += [cg.sort(x, 1), cg.argsort(x, 1, descending=True), *cg.top_k(x, 40, 1), *cg.unique(x, 100)]
+        ys += [cg.searchsorted(cg.sort(x[0]), x[1], side) for side in ("left", "right")]
+        ys += [*cg.nonzero(x > 1, 900), cg.cumsum(x, 1), cg.sum(x), cg.argmax(x, 1)]
+    return ys
+
+
+def many_places() -> list[Node]:
+    x, i, y = Var((700, 24), name="x"), Var((3000,), "int64", "i"), Var((3000, 24), name="y")
+    at = Var((3000, 3), "int32", "at")
+    hows = ("set", "add", "multiply", "max", "min")
+    volume = Var((30, 20, 10, 6), name="volume")
+    ys = [cg.scatter(x, i, y, how) for how in hows]
+    return [
+        *ys,
+        cg.scatter_add(x, i, y),
+        cg.gather_nd(volume, at),
+        cg.take(x, i),
+        x[i, i % 24],
+        cg.triu(x),
+        cg.tril(x, 9),
+    ]
+
+
+def boxes() -> list[Node]:
+    x, place, batch = Var((2, 20, 30, 28), name="x"), Var((9, 4), name="boxes"), Var((9,), "int64", "batch")
+    ys = [cg.roi_align(x, place, batch, (3, 5), n, 0.5, aligned) for n in (1, 2) for aligned in (True, False)]
+    return [*ys, *(cg.gradient(cg.sum(y * y), x) for y in ys)]
+
+
+for make in (contractions, long_rows, many_places, boxes):
+    row(make.__name__, make, SINGLE)
 
 
 LISTS = ("avx512", "avx2", "tiles")
