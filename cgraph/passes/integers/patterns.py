@@ -162,6 +162,8 @@ def product_with_bias(node: Node, bias: Node | None) -> Product | None:
     axis = 0 if isinstance(node.op, Conv2d) else 1
     behind = 0 if isinstance(node.op, Matmul) else node.ndim - 2
     right = unbroadcast(node.operands[1]) if isinstance(node.op, Matmul) else node.operands[1]
+    if isinstance(node.op, Matmul) and right.ndim != 2:
+        return None
     x, weights = dequantized_bytes(node.operands[0]), filters_of(right, axis)
     if x is None or weights is None or node.dtype != np.float32 or node.size == 0:
         return None

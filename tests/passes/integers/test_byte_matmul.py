@@ -64,3 +64,15 @@ def test_a_right_side_with_a_zero_point_is_taken_and_others_stay():
     scales = cg.Const(net.rng.uniform(0.5, 2, 10).astype("f4"))
     by_column = net.bytes(x) @ cg.dequantize(y, scales, np.full(10, 77, "u1"))
     assert not products(by_column, net.bytes(x) @ cg.Var((24, 3), name="floats"))
+
+
+@pytest.mark.parametrize("shape", [(33, 20), (1, 1, 33, 20), (3, 33, 20), (2, 3, 33, 20)])
+def test_a_constant_right_side_of_any_number_of_axes_gives_the_bytes_of_the_floats(shape):
+    rng = np.random.default_rng(0)
+    x = cg.Var((2, 3, 40, 33), "uint8", name="x")
+    y = rng.integers(-100, 100, shape).astype("i1")
+    product = cg.dequantize(x, np.float32(0.1), np.uint8(9)) @ cg.dequantize(y, np.float32(0.05))
+    value = rng.integers(0, 256, x.shape).astype("u1")
+    got = cg.compile(cg.quantize(product, np.float32(4), np.uint8(100)), [x])(value)
+    exact = (value.astype("i8") - 9) @ y.astype("i8") * (0.1 * 0.05 / 4) + 100
+    assert np.abs(got - np.clip(exact, 0, 255)).max() <= 0.5 + 1e-3
