@@ -55,7 +55,8 @@ from tests.support.ops import own_views, work_of
 
 RECORD = Path(__file__).with_suffix(".txt")
 ROOM = "workspace"
-TARGET = re.compile(r"target=Target\([^()]*\), ")
+PLACES = re.compile(r"target=Target\([^()]*\), |\w+\.py:\d+")
+"""Parts of facts that say on which target or in which line a node was made."""
 
 
 def machine(name: str) -> Target:
@@ -146,6 +147,16 @@ def wide_layers() -> list[Node]:
     return [cg.mean(curved, (2, 3)), cg.conv_transpose2d(curved, weights(70, 2, 2, 2), stride=2)]
 
 
+def halos() -> list[Node]:
+    """Residuals whose halo is not that of the result, and dilated windows by Winograd."""
+    x = Var((1, 32, 24, 22), name="x")
+    y = cg.relu(cg.conv2d(x, weights(64, 32, 3, 3), pad=1))
+    z = cg.relu(cg.conv2d(y, weights(64, 64, 3, 3), pad=2, dilation=2) + y)
+    last = cg.conv2d(z, weights(64, 64, 5, 5), pad=2) + y
+    far = cg.conv2d(last, weights(64, 64, 3, 3), pad=(3, 2, 3, 2), dilation=(3, 2)) + z
+    return [cg.tanh(far), cg.conv2d(y, weights(8, 64, 7, 7), pad=3)]
+
+
 def wide_bytes() -> list[Node]:
     """Layers of bytes with long sums, a residual, and products of matrices with a constant and of two values."""
 
@@ -214,6 +225,7 @@ NETWORKS: dict[str, Callable[[], Any]] = {
     "regions": regions,
     "gradients of images": gradients_of_images,
     "wide layers": wide_layers,
+    "halos": halos,
     "wide bytes": wide_bytes,
 }
 
@@ -349,7 +361,7 @@ def facts(name: str) -> list[str]:
     targets = {t: make() for t, make in TARGETS.items()}
     for node, target in SECTIONS[name]():
         if not isinstance(node.op, ConstOp | VarOp):
-            lines += [f"{target}: {TARGET.sub('', without_places(x))}" for x in facts_of(node, targets[target])]
+            lines += [f"{target}: {PLACES.sub('', without_places(x))}" for x in facts_of(node, targets[target])]
     return lines
 
 
