@@ -67,6 +67,14 @@ def apart() -> tuple[cg.Node, cg.Var]:
     return cg.conv_transpose2d(cg.concat([z, cg.avg_pool2d(z, 3, 1, 1)], 1), weights(24, 6, 3, 2), (2, 1), (1, 0)), x
 
 
+def odd() -> tuple[cg.Node, cg.Var]:
+    """Images of few channels and odd sides, whose bytes are no multiples of a cache line."""
+    x = cg.Var((1, 3, 17, 13), name="x")
+    y = cg.relu(cg.conv2d(x, weights(5, 3, 3, 3), pad=1))
+    z = cg.relu(cg.conv2d(y, weights(7, 5, 3, 3), pad=1)) * cg.sigmoid(cg.conv2d(y, weights(7, 5, 1, 1)))
+    return cg.conv2d(cg.max_pool2d(z, 2, 1), weights(3, 7, 3, 3)), x
+
+
 def rows() -> tuple[cg.Node, cg.Var]:
     """Products and reductions whose values are cheap to compute again, or not."""
     x = cg.Var((48, 40), name="x")
@@ -85,7 +93,7 @@ def training() -> tuple[list[cg.Node], list[cg.Var]]:
     return [loss, *cg.gradient(loss, [w])], [x, w]
 
 
-NETWORKS: dict[str, Callable[[], Any]] = {f.__name__: f for f in (chain, joined, apart, rows, training)}
+NETWORKS: dict[str, Callable[[], Any]] = {f.__name__: f for f in (chain, joined, apart, odd, rows, training)}
 STREAMED = ("chain", "joined")
 
 
