@@ -178,7 +178,7 @@ def tune(
     skipped: set[str] = set()
     while True:
         active = [x for x in layers if x.name not in skipped]
-        if choices.correct and active:
+        if choices.correct:
             simulation.correct(active, few, tell)
         if choices.agreement is None or not active:
             break
