@@ -186,7 +186,9 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
     m, n = a.shape
     columns = b if b.ndim == 2 else expand_dims(b, 1)
     u, s, vh = factors.svd(a, full_matrices=False)
-    share = eps_of(a) * (m if m > n else n) if rcond is None else rcond if rcond >= 0 else eps_of(a)
+    share = (
+        eps_of(a) * (m if m > n else n) if rcond is None else rcond if 0 < rcond < 1 else eps_of(a)
+    )  # as LAPACK does
     large = s > share * s[:1]
     inverse = where(large, 1 / where(large, s, 1), 0)
     x = matmul(ops.adjoint(vh), expand_dims(inverse, 1) * matmul(ops.adjoint(u), columns))

@@ -106,10 +106,12 @@ def slice_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> 
 
 
 def is_laned(node: Node) -> bool:
-    """Return True for a convolution of channel-blocked images, not frames, by constant filters, panel after panel."""
+    """Return True for a convolution of channel-blocked images, not frames, by constant filters, panel after panel, not
+    on tiles.
+    """
     op = node.op
     return (
-        isinstance(op, BlockedConv)
+        type(op) is BlockedConv
         and op.source is not None
         and not op.pairs
         and op.depth is None

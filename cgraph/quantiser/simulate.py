@@ -79,6 +79,8 @@ class Simulation:
         """
         self.biases = {x: x.bias for x in self.network.layers}
         self.choose(())
+        if not layers:
+            return
         means = [self.means[x] for x in layers]
         targets = averages(self.function(means, True), with_progress("means", samples, tell))
         self.choose(layers)

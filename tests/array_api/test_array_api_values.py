@@ -119,3 +119,13 @@ def test_small_graphs_run_on_one_thread(monkeypatch):
         (got,) = compile_structure(order, leaf_values, [y.node])(*leaf_values.values())
         assert got.shape == (n,) and (got == 6).all()
     assert asked == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("n", "threads"), [(8, 1), (ONE_THREAD, 1), (ONE_THREAD + 1, 0)])
+def test_large_values_between_small_ones_run_on_several_threads(n, threads, monkeypatch):
+    asked = []
+    monkeypatch.setattr(values, "compile", lambda *args, threads: asked.append(threads))
+    y = xp.sum(xp.broadcast_to(xp.asarray([3.0]), (n,)) + xp.asarray([1.0]))
+    order, leaf_values = walk(y.node)
+    compile_structure(order, leaf_values, [y.node])
+    assert asked == [threads] and all(x.size == 1 for x in leaf_values.values())

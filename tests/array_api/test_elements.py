@@ -179,6 +179,14 @@ def test_an_operator_in_place_that_would_change_the_shape_is_refused():
     np.testing.assert_array_equal(x, np.ones((3, 1)))
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_an_operator_in_place_that_adds_an_axis_of_one_is_refused(lazy):
+    x = array("float64", lazy, (3,))
+    with pytest.raises(TypeError, match="does not fit"):
+        x += array("float64", lazy, (1, 3))
+    assert x.shape == (3,)
+
+
 def test_other_devices_and_streams_are_refused_wherever_one_is_named():
     x = array("float64", False)
     makers = [

@@ -179,3 +179,27 @@ def test_a_hermitian_matrix_is_its_lower_triangle_for_every_function_that_is_tol
         name, lambda m, x: getattr(m, name)(x, hermitian=True)
     )
     assert_near(np.asarray(call(linalg, node(lower)).eval()), call(np.linalg, lower), "float64")
+
+
+SIDES = np.arange(8.0).reshape(4, 2)
+DIAGONAL = np.diag([8.0, 4.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.125, 0.2, 0.25, 0.3, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "np.linalg.lstsq(x, b, rcond={})[0]", "np.linalg.lstsq(x, b, rcond={})[2]", "np.linalg.pinv(x, {})",
+        "np.linalg.pinv(x, rtol={})", "np.linalg.pinv(x, {}, hermitian=True)", "np.linalg.matrix_rank(x, 8 * {})",
+        "np.linalg.matrix_rank(x, rtol={})", "np.linalg.matrix_rank(x, 8 * {}, hermitian=True)",
+    ],
+)  # fmt: skip
+def test_a_singular_value_that_equals_the_tolerance_counts_as_numpy_counts_it(call, share):
+    compare(call.format(share), x=DIAGONAL, b=SIDES)
+
+
+@pytest.mark.parametrize("share", [-1.0, 0.0, 1e-300, 0.999, 1.0, 2.0])
+@pytest.mark.parametrize("least", [1.0, 1e-15, 1e-17])
+def test_a_tolerance_that_is_no_share_is_that_of_rounding_as_in_lapack(share, least):
+    x = np.diag([8.0, 4.0, 2.0, 8 * least])
+    compare(f"np.linalg.lstsq(x, b, rcond={share})[2]", x=x, b=SIDES)

@@ -31,7 +31,27 @@ def finite(x: np.ndarray) -> np.ndarray:
     return np.nan_to_num(x, posinf=5, neginf=-3)
 
 
+def with_numbers(*numbers: float) -> Callable[[Operands], Operands]:
+    """Put numbers among those of each float or complex operand."""
+
+    def change(x: np.ndarray) -> np.ndarray:
+        y = x.copy()
+        for i, number in enumerate(numbers):
+            y.flat[(5 * i + 1) % x.size] = number
+        return y
+
+    return lambda arrays: {name: change(x) if x.dtype.kind in "fc" else x for name, x in arrays.items()}
+
+
 WAYS = {
+    "NaN": with_numbers(np.nan),
+    "infinities": with_numbers(np.inf, -np.inf),
+    "zeros": with_numbers(-0.0, 0.0),
+    "equal numbers": other_floats(lambda x: np.round(finite(x) * 3) / 2),
+    "negative": other_floats(lambda x: -x),
+    "of both signs": other_floats(lambda x: finite(x) - 0.5),
+    "large": other_floats(lambda x: x * 1e200),
+    "int8": other_floats(lambda x: finite((x - 0.5) * 200).astype("int8")),
     "int32": other_floats(lambda x: finite(x * 9).astype("int32")),
     "uint8": other_floats(lambda x: finite(abs(x) * 9).astype("uint8")),
     "bool": other_floats(lambda x: finite(x) > 0.5),
@@ -42,11 +62,36 @@ WAYS = {
     "first axis empty": other_shapes(lambda x: x[:0]),
     "last axis empty": other_shapes(lambda x: x[..., :0]),
 }
-HALVES = {"uint8": slice(None, None, 2), "bool": slice(1, None, 2)}  # for the sake of time
+EVEN, ODD = slice(None, None, 2), slice(1, None, 2)
+HALVES = {
+    "uint8": EVEN,
+    "bool": ODD,
+    "zeros": EVEN,
+    "negative": ODD,
+    "large": EVEN,
+    "int8": ODD,
+}  # for the sake of time
+ENDLESS = "infinities|large"
+"""Ways in which routines of LAPACK may not end."""
 REAL = r"astype\([ab], 'float32'|dtype=.(float|int)32|a.astype|np.astype|geomspace|searchsorted|interp|gradient\(a, up"
 EMPTY = "first axis empty|last axis empty"
 EXCEPTIONS: list[tuple[str, str, str, str]] = [
     # way, outcome, calls, reason
+    ("NaN|infinities|negative", "accepted", "np.digitize|histogram", "NumPy's refusal depends on values"),
+    ("negative", "different", "np.digitize", "bins of a node rise"),
+    ("infinities|negative|of both signs|int8", "accepted", "np.cov.*aweights", "NumPy's refusal depends on values"),
+    ("infinities|equal numbers", "different", r"np.interp\(", "places do not rise, or are equal"),
+    ("infinities", "different", r"np.quantile\(M|np.gradient\(M", "infinity less infinity, in another order"),
+    ("infinities", "different", r"np.expm1\(z|np.round\(z", "an infinity times 0 in a complex product"),
+    ("infinities", "different", r"Z @|M @ z|matvec|vecmat|matmul\(Z", "an infinity times 0 in a complex product"),
+    ("zeros", "different", "np.polymul", "NumPy drops leading zeros"),
+    ("equal numbers", "different", r"argsort\(", "the order of equal elements is open"),
+    ("equal numbers|large", "different", r"np.gradient\(a, up", "two places are equal or far: infinity or NaN"),
+    ("large", "different", "np.(std|var).*float32", "what float32 does not hold is converted at another time"),
+    ("int8", "accepted", r"np.power\(a", "NumPy's refusal depends on values"),
+    ("int8", "different", r"np.(sinh|cosh|exp2|expm1|spacing|heaviside)\(", "float32 stands for float16"),
+    ("int8", "different", r"np.(quantile|percentile)\(C", "NumPy's differences of bytes wrap around"),
+    ("negative", "different", r"np.emath", "NumPy's dtype depends on values"),
     ("int32|uint8", "different", r"argsort\(|argpartition\(", "the order of equal elements is open"),
     ("bool", "different", r"argpartition\(", "the order of equal elements is open"),
     ("int32|uint8", "different", r"np.gradient\(a, up", "two places are equal: infinity or NaN"),
@@ -100,13 +145,15 @@ def test_other_operands_give_what_numpy_gives(way):
     allowed = [(outcome, re.compile(calls)) for ways, outcome, calls, _ in EXCEPTIONS if re.fullmatch(ways, way)]
     wrong, same = [], 0
     for call in CALLS[HALVES.get(way, slice(None))]:
+        if re.fullmatch(ENDLESS, way) and re.search("linalg|poly", call):
+            continue
         outcome = outcome_of(call, arrays, nodes)
         same += outcome == "same"
         is_listed = any(outcome == kind and calls.search(call) for kind, calls in allowed)
         if outcome not in ("same", "both refused") and not is_listed:
             wrong.append(f"{call}: {outcome}")
     assert not wrong, "\n".join(wrong)
-    assert same > 470
+    assert same > 440
 
 
 def others(value: object) -> list[object]:

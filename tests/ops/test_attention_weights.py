@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.attention.calls import Rule
+from cgraph.ops import attention_weights
 from cgraph.ops.attention import positions
 from cgraph.ops.attention_weights import (
     LEAST_QUERIES,
@@ -90,6 +91,25 @@ def test_hidden_keys_cost_no_products_in_causal_gradients(m, n, is_cut):
 
     cut, whole = (products(f(rule, rows, k, v, None)) for f in (causal_gradients, gradients_at_once))
     assert cut <= 0.75 * whole if is_cut else cut == whole
+
+
+@pytest.mark.parametrize("window", [0, 1, 5, 40, 200])
+def test_a_segment_of_queries_reads_the_keys_from_its_first_visible_one_to_its_last_query(window, monkeypatch):
+    m, read = 160, []
+
+    def counted(rule, rows, k, v, mask, most=None):
+        read.append((rows.q.shape[2], k.shape[2], v.shape[2]))
+        return gradients_at_once(rule, rows, k, v, mask)
+
+    monkeypatch.setattr(attention_weights, "attention_gradients", counted)
+    q, k, v = drawn(1, 1, m, D), drawn(1, 1, m, D), drawn(1, 1, m, E)
+    rows = QueryRows(q, drawn(1, 1, m, E), drawn(1, 1, m, 1), positions(m, None))
+    causal_gradients(Rule(0.5, True, window), rows, k, v, None)
+    want = []
+    for first in range(0, m, 40):
+        low = max(0, first - window + 1) if window else 0
+        want.append((40, first + 40 - low, first + 40 - low))
+    assert read == want
 
 
 def test_queries_with_positions_of_their_own_read_all_keys():

@@ -65,6 +65,8 @@ def test_an_interrupt_reaches_the_caller(engine):
     ("returned", "error", "text"),
     [
         (np.zeros(3, "f4"), ShapeError, r"returned float32\[3\], but float32\[2\] is declared"),
+        (np.zeros((2, 1), "f4"), ShapeError, r"returned float32\[2,1\], but float32\[2\] is declared"),
+        (np.zeros((1, 2), "f4"), ShapeError, r"returned float32\[1,2\], but float32\[2\] is declared"),
         (np.zeros(2), DTypeError, r"returned float64\[2\], but float32\[2\] is declared"),
         (cg.Var((2,)), GraphError, "returned .*; return an array"),
     ],

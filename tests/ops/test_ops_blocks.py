@@ -68,7 +68,9 @@ def test_work_is_counted_by_elements_of_x_and_columns():
     [
         ({"y": (3, 3, 12)}, "a power of 2 >= 16"), ({"y": (3, 3, 4)}, "blocks of 8"), ({"y": (3, 24)}, "do not fit"),
         ({"scales": (3, 2)}, "do not fit"), ({"zeros": (2, 3)}, "do not fit"), ({"x": (5, 49)}, "49 elements"),
-        ({"x": (5, 32)}, "y has 3 blocks of 16"), ({"x": ()}, "do not fit"),
+        ({"x": (5, 32)}, "y has 3 blocks of 16"), ({"y": (3, 3, 24), "x": (5, 144)}, "blocks of 48"),
+        ({"y": (3, 3, 12), "x": (5, 72)}, "blocks of 24"), ({"y": (3, 3, 4), "x": (5, 24)}, "blocks of 8"),
+        ({"x": ()}, "do not fit"),
     ],
 )  # fmt: skip
 def test_shapes_that_do_not_fit_are_refused(changed, text):

@@ -130,3 +130,19 @@ def test_gradients_agree_with_differences():
     check_first(cg.box_encode, [box, box + [[0.1, -0.2, 0.5, 0.7]]])
     check_first(cg.box_decode, [box / 4, box])
     check_first(cg.box_iou, [box, box + [[0.1, -0.2, 0.5, 0.7]]])
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_a_box_whose_corners_are_exchanged_is_read_backwards_if_aligned_and_is_one_pixel_large_otherwise(aligned):
+    x = cg.Var(np.random.default_rng(0).normal(size=(1, 2, 6, 7)))
+    for box in ([4.5, 1, 1, 3], [1, 4.5, 3, 1], [4.5, 4, 1, 1]):
+        x0, y0, x1, y1 = box
+        if aligned:
+            forward = [min(x0, x1), min(y0, y1), max(x0, x1), max(y0, y1)]
+        else:
+            forward = [x0, y0, max(x1, x0 + 1), max(y1, y0 + 1)]
+        boxes = (np.array([b], "f8") for b in (box, forward))
+        got, want = (computed(cg.roi_align(x, b, [0], (3, 2), 2, 1.0, aligned)) for b in boxes)
+        if aligned:
+            want = want[:, :, :: -1 if y1 < y0 else 1, :: -1 if x1 < x0 else 1]
+        assert_near(got, want, "float64 formulas")

@@ -18,6 +18,7 @@ from cgraph.ops.physical.sliced import SlicedConv
 from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import SLICE, large_constants, slice_constants, slice_nbytes
 from cgraph.storage.weight_file import StreamedWeights
+from tests.support.emulated import TilesEngine
 from tests.support.rewrites import assert_same_values
 from tests.support.tolerance import assert_near
 
@@ -90,3 +91,14 @@ def test_large_constants_are_those_in_running_order_that_are_no_outputs():
     x = cg.Var((), name="x")
     roots = (x * first + cg.sum(small) * cg.sum(last), shown, cg.sin(shown))
     assert large_constants(roots) == [first, last]
+
+
+def test_a_convolution_on_tiles_reads_its_filters_as_a_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    x, f = cg.Var((1, 96, 12, 10), name="x"), rng.normal(size=(160, 96, 3, 3)).astype("f4") / 10
+    y, value = cg.relu(cg.conv2d(x, f, pad=1)), rng.normal(size=(1, 96, 12, 10)).astype("f4")
+    weights = StreamedWeights(str(tmp_path / "w"), ring=1 << 21, slice=1 << 16)
+    options = {"engine": TilesEngine(), "precision": "bf16"}
+    streamed, whole = cg.compile(y, x, weights=weights, **options), cg.compile(y, x, **options)
+    assert "to_tiles" in str(streamed.report().steps)
+    np.testing.assert_array_equal(streamed(value), whole(value))

@@ -406,3 +406,12 @@ def test_labels_may_have_the_name_that_they_had():
     with pytest.warns(DeprecationWarning, match="Use labels="):
         assert deprecated_labels(options, None) == [1, 2]
     assert options == {"images": "int8"} and deprecated_labels(options, [3]) == [3]
+
+
+@pytest.mark.parametrize("correct", [True, False])
+def test_all_layers_stay_float_where_no_other_choice_has_the_share_of_answers(correct, monkeypatch):
+    monkeypatch.setattr(Answers, "like", lambda *_: Likeness(1.0, 0.5))
+    x, y = every_group()
+    found = quantise(y, x, pictures(), correct=correct, agreement=0.75)
+    assert found.report.layers == 0 and len(found.report.skipped) == len(found.report.table) > 2
+    assert not any(node.op.name == "quantize" for node in post_order(found.outputs))
