@@ -33,15 +33,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """Compile the interpreter and the graphs, with a progress bar, and print the time and the number of kernels."""
     todo = models(args.models) if args.models else COMMON
-    begin, misses, hits = perf_counter(), store().misses, store().hits
+    begin, misses, loaded = perf_counter(), store().misses, store().loaded
     store().load(interpreter(), host_target())
     with progress(len(todo)) as advance:
         for name, build in todo.items():
             advance(name)
             build()
     seconds = perf_counter() - begin
-    misses, hits = store().misses - misses, store().hits - hits
-    say(f"{len(todo)} graphs in {seconds:.1f} s: {misses} kernels compiled, {hits} were there, in {store().folder}")
+    misses, loaded = store().misses - misses, store().loaded - loaded
+    say(f"{len(todo)} graphs in {seconds:.1f} s: {misses} kernels compiled, {loaded} were there, in {store().folder}")
     return 0
 
 

@@ -48,12 +48,13 @@ class KernelStore:
     Fields
         folder: cache folder of object code; None caches nothing on disk
         table: returns the table of kernels that were built for a target, None if there is none
-        hits, misses: kernels loaded from disk; kernels compiled
+        built, hits, misses: kernels that were built with the package, were read from the folder, were compiled
         compile_seconds: time spent compiling
     """
 
     folder: CacheFolder | None
     table: Callable[[Target], KernelTable | None] = lambda target: None
+    built: int = 0
     hits: int = 0
     misses: int = 0
     compile_seconds: float = 0.0
@@ -62,6 +63,11 @@ class KernelStore:
     _engines: dict[Target, Any] = field(default_factory=dict)
     _lock: FairLock = field(default_factory=FairLock)
     _fork: Ticket | None = None
+
+    @property
+    def loaded(self) -> int:
+        """Kernels that needed no compilation."""
+        return self.built + self.hits
 
     def address(self, kernel: Kernel, target: Target) -> int:
         """Return the address of one kernel, compiling it if necessary."""
@@ -124,7 +130,7 @@ class KernelStore:
             return {}
         names = {kernel: prebuilt_name(kernel, target) for kernel in kernels}
         code = {kernel: (name, raw) for kernel, name in names.items() if (raw := table.read(name))}
-        self.hits += len(code)
+        self.built += len(code)
         return code
 
     def _place(self, code: dict[str, bytes], image: Image | None, target: Target) -> dict[str, int]:

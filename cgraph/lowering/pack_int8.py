@@ -1,10 +1,11 @@
 """Constants of products of bytes, packed once."""
 
+from collections.abc import Iterable
 from math import prod
 
 import numpy as np
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, Op
 from cgraph.kernels.conv8.calls import ByteShape, Result, is_depthwise8
 from cgraph.kernels.conv8.packed_weights import column_numbers, pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import has_planes
@@ -21,7 +22,10 @@ LEAST_SHIFT, MOST_SHIFT = -20, -2  # of a bounded result
 COLUMN_BITS, COLUMN_SHIFT = 23, -13  # of sums of unpacked pixels; the shift of channels that are always the same
 
 
-def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node:
+PackedProduct = tuple[Op, tuple[Node, ...]]  # an op, and its operands but the first
+
+
+def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> PackedProduct:
     """Return the product on tile registers, if the target has them, or as tiles of a 1×1 convolution."""
     op, (x, *arrays) = node.op, operands
     assert isinstance(op, IntegerMatmul)
@@ -31,13 +35,17 @@ def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> Node
         size = TileSize(k, n, 1)
         start = bias - op.zero * y.sum(0, dtype="int32")
         packed = [pack_tiles(size, y), pack_columns(size, start), pack_columns(size, scale)]
-        return apply(TiledIntegerMatmul(k, n, op.zero, op.result), x, *(Const(c, copy=False) for c in packed))
+        return TiledIntegerMatmul(k, n, op.zero, op.result), constants_of(packed)
     shape = ByteShape(y.shape[0], 1, prod(x.shape[:-1]), y.shape[1], target)
     filters = np.ascontiguousarray(y.T)[:, :, None, None]
     constants = byte_constants(shape, filters, bias, scale, op.zero, op.result)
     packed = [pack_bytes(constants.shape, constants.filters), *constants.numbers]
-    packed_op = PackedIntegerMatmul(constants.shape, op.zero, constants.result)
-    return apply(packed_op, x, *(Const(c, copy=False) for c in packed))
+    return PackedIntegerMatmul(constants.shape, op.zero, constants.result), constants_of(packed)
+
+
+def constants_of(arrays: Iterable[np.ndarray]) -> tuple[Node, ...]:
+    """Return arrays as constants, without a copy."""
+    return tuple(Const(array, copy=False) for array in arrays)
 
 
 class ByteConstants(Record, eq=False):

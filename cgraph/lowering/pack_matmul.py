@@ -14,7 +14,7 @@ from cgraph.kernels.target import Target
 from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.gemm_tile import GemmTile
 from cgraph.lowering.options import LoweringOptions
-from cgraph.lowering.pack_int8 import pack_product
+from cgraph.lowering.pack_int8 import PackedProduct, pack_product
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
@@ -53,7 +53,7 @@ def pack_matmul(
             return None
         operands = tuple([new[x] for x in node.operands])
         if isinstance(node.op, IntegerMatmul):
-            return pack_product(node, operands, target)
+            return panels.product(node, operands)
         return pack_floats(node, operands, panels)
 
     return rebuild(graph, change)
@@ -66,10 +66,20 @@ class Panels:
         self.target, self.options = target, options
         self.packed: dict[tuple, tuple[Node, GemmTile]] = {}
         self.tiled: dict[Node, Node] = {}
+        self.integers: dict[tuple, PackedProduct] = {}
 
     def add(self, panels: np.ndarray) -> Node:
         """Return packed numbers as a constant."""
         return Const(self.options.keep(panels), copy=False)
+
+    def product(self, node: Node, operands: tuple[Node, ...]) -> Node:
+        """Return a product of bytes with packed constants."""
+        x, *constants = operands
+        key = node.op, prod(x.shape[:-1]), *constants
+        if key not in self.integers:
+            self.integers[key] = pack_product(node, operands, self.target)
+        op, packed = self.integers[key]
+        return apply(op, x, *packed)
 
     def of(self, source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
         """Return the matrix `y`, the value of `source`, in panels for a product of `rows` rows."""

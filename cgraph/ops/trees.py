@@ -10,11 +10,11 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.kernels.trees.calls import leaves_calls
-from cgraph.kernels.trees.signature import EQUAL, MISSING
+from cgraph.kernels.trees.calls import leaves_calls, pack_nodes, sums_calls
+from cgraph.kernels.trees.signature import EQUAL, MISSING, UNIT, node_dtype
 from cgraph.ops.leaf import Const, as_node
 
-NODE_DTYPE = np.dtype("int32")
+NODE_DTYPE, SUM_DTYPE = np.dtype("int32"), np.dtype("float64")
 
 
 class TreeLeaves(Op):
@@ -23,45 +23,78 @@ class TreeLeaves(Op):
     Operands
         x: floats ``[n, columns]``
         roots: int32 ``[trees]``, the first node of each tree
-        features, thresholds, below, above: of each node, as in `tree_leaves`, already checked
-        kinds: uint8, the flags EQUAL and MISSING of each node; none if absent
+        nodes: bytes of a table of `node_dtype`, already checked
+    Fields
+        flags: the flags EQUAL and MISSING that some node has
     Result
         int32 ``[n, trees]``
     """
 
-    def infer(self, x: Spec, roots: Spec, features: Spec, thresholds: Spec, *rest: Spec) -> Spec:
-        if x.dtype.kind != "f" or thresholds.dtype != x.dtype:
-            raise DTypeError(
-                f"rows are {x.dtype} and thresholds {thresholds.dtype}; use astype to give them one float dtype"
-            )
-        if any(spec.dtype != NODE_DTYPE for spec in (roots, features, *rest[:2])):
-            raise DTypeError(
-                f"roots {roots.dtype}, features {features.dtype}, below and above must be int32; use astype"
-            )
-        if len(x.shape) != 2 or any(spec.shape != features.shape for spec in (thresholds, *rest)):
-            raise ShapeError(
-                f"rows {x} and features {features} do not fit; pass [n, columns], and [nodes] for each table of nodes"
-            )
+    flags: int
+
+    def infer(self, x: Spec, roots: Spec, nodes: Spec) -> Spec:
+        if x.dtype.kind != "f" or roots.dtype != NODE_DTYPE or nodes.dtype != np.uint8:
+            raise DTypeError(f"rows {x}, roots {roots} and nodes {nodes} must be floats, int32 and uint8; use astype")
+        if len(x.shape) != 2 or len(roots.shape) != 1 or nodes.shape[1:] != (node_dtype(x.dtype).itemsize,):
+            raise ShapeError(f"rows {x}, roots {roots} and nodes {nodes} do not fit; call tree_leaves")
         return Spec((x.shape[0], *roots.shape), NODE_DTYPE)
 
-    def meaning(self, x, roots, features, thresholds, below, above, kinds=None):
-        nodes = np.broadcast_to(roots, (len(x), len(roots))).copy()
-        rows = np.arange(len(x))[:, None]
-        kinds = np.zeros(len(features), np.uint8) if kinds is None else kinds
-        while nodes.size and (inside := features[nodes] >= 0).any():
-            number, limit, kind = x[rows, features[nodes]], thresholds[nodes], kinds[nodes]
-            is_below = np.where(kind & EQUAL, number == limit, number <= limit)
-            is_below |= np.isnan(number) & (kind & MISSING > 0)
-            nodes = np.where(inside, np.where(is_below, below[nodes], above[nodes]), nodes)
-        return nodes.astype(NODE_DTYPE)
+    def meaning(self, x, roots, nodes):
+        return leaves_of(x, roots, nodes)
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        def calls(
-            out: View, x: View, roots: View, features: View, thresholds: View, below: View, above: View, *rest: View
-        ) -> list[Call]:
-            return leaves_calls(out, x, roots, (features, thresholds, below, above), rest[0] if rest else None)
+        def calls(out: View, x: View, roots: View, nodes: View) -> list[Call]:
+            return leaves_calls(out, x, roots, nodes, self.flags)
 
         return Work(calls)
+
+
+class TreeSums(Op):
+    """The sum over trees of the weights of each row's leaves, added in the order of the trees in float64.
+
+    Operands
+        x, roots, nodes: as of `TreeLeaves`
+        weights: floats ``[nodes, targets]``
+    Fields
+        flags: as of `TreeLeaves`
+    Result
+        float64 ``[n, targets]``
+    """
+
+    flags: int
+
+    def infer(self, x: Spec, roots: Spec, nodes: Spec, weights: Spec) -> Spec:
+        leaves = TreeLeaves(self.flags).infer(x, roots, nodes)
+        if weights.dtype.kind != "f" or len(weights.shape) != 2 or weights.shape[0] != nodes.shape[0]:
+            raise ShapeError(f"weights {weights} are not floats [nodes, targets] for nodes {nodes}")
+        return Spec((leaves.shape[0], weights.shape[1]), SUM_DTYPE)
+
+    def meaning(self, x, roots, nodes, weights):
+        terms = weights[leaves_of(x, roots, nodes)].astype(SUM_DTYPE)
+        return np.cumsum(terms, axis=1)[:, -1] if terms.shape[1] else terms.sum(1)
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View, roots: View, nodes: View, weights: View) -> list[Call]:
+            return sums_calls(out, x, roots, nodes, weights, self.flags)
+
+        return Work(calls)
+
+
+def leaves_of(x: np.ndarray, roots: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Return the leaf of each row in each tree."""
+    table = np.ascontiguousarray(nodes).view(node_dtype(x.dtype))[:, 0]
+    units = table.itemsize // UNIT
+    rows, at = np.arange(len(x))[:, None], np.broadcast_to(roots, (len(x), len(roots)))
+    while True:
+        node = table[at]
+        number = x[rows, node["column"] // x.itemsize] if x.size else np.zeros(at.shape, x.dtype)
+        is_below = np.where(node["column"] & EQUAL, number == node["threshold"], number <= node["threshold"])
+        is_below |= np.isnan(number) & (node["column"] & MISSING > 0)
+        following = np.where(is_below, node["ways"][..., 1], node["ways"][..., 0]) // units
+        if (following == at).all():
+            break
+        at = following
+    return at.astype(NODE_DTYPE)
 
 
 @public
@@ -92,8 +125,8 @@ def tree_leaves(
     for flagged, flag in ((equal, EQUAL), (missing, MISSING)):
         if flagged is not None:
             flags |= np.where(np.asarray(flagged, bool), flag, 0).astype(np.uint8)
-    operands = (roots, features, np.asarray(thresholds, x.dtype), below, above, *([flags] if flags.any() else []))
-    return apply(TreeLeaves(), x, *map(Const, operands))
+    nodes = pack_nodes(features, np.asarray(thresholds, x.dtype), below, above, flags)
+    return apply(TreeLeaves(int(np.bitwise_or.reduce(flags, initial=0))), x, Const(roots), Const(nodes))
 
 
 def check_trees(roots: np.ndarray, features: np.ndarray, below: np.ndarray, above: np.ndarray, columns: int) -> None:

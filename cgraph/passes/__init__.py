@@ -22,13 +22,15 @@ from cgraph.passes.fuse_rms_norm import fuse_rms_norm
 from cgraph.passes.fuse_rotary import fuse_rotary
 from cgraph.passes.multiply_pixels import multiply_pixels
 from cgraph.passes.multiply_powers import multiply_powers
+from cgraph.passes.sum_leaves import sum_leaves
 from cgraph.passes.tidy_loops import tidy_loops
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
     tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, fold_padding, fold_patches, drop_identities,
-    drop_factors, drop_taps, multiply_pixels, fold_depth, fold_sequences, fold_transposed, fuse_attention, fuse_gelu,
-    fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_rotary, fuse_epilogues, fuse_matmul, fuse_pointwise,
+    drop_factors, drop_taps, multiply_pixels, fold_depth, fold_sequences, fold_transposed, sum_leaves, fuse_attention,
+    fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_rotary, fuse_epilogues, fuse_matmul,
+    fuse_pointwise,
 )  # fmt: skip
 
 

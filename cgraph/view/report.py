@@ -115,4 +115,4 @@ def _leaf_nbytes(compiled: Compiled, kind: type) -> int:
 
 def _kernels(shown: Shown) -> Kernels | None:
     size = program_size(shown) if isinstance(shown, Function) else None
-    return Kernels(*size, store().hits, store().misses, store().compile_seconds) if size else None
+    return Kernels(*size, store().loaded, store().misses, store().compile_seconds) if size else None

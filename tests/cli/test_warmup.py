@@ -20,11 +20,11 @@ from tests.support.tolerance import assert_near
 
 def test_a_warmup_says_what_was_compiled_and_what_was_there(monkeypatch, capsys):
     loaded = []
-    store = SimpleNamespace(misses=100, hits=200, folder="kernels", load=lambda *args: loaded.append(args))
+    store = SimpleNamespace(misses=100, loaded=200, folder="kernels", load=lambda *args: loaded.append(args))
 
     def build():
         store.misses += 3
-        store.hits += 5
+        store.loaded += 5
 
     monkeypatch.setattr(warmup, "store", lambda: store)
     monkeypatch.setattr(warmup, "COMMON", {"a": build, "b": build})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.target import target_named
-from cgraph.kernels.trees.calls import BLOCK, leaves_calls
+from cgraph.kernels.trees.calls import BLOCK, leaves_calls, pack_nodes, sums_calls
 from cgraph.kernels.trees.signature import EQUAL, MISSING
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -27,11 +27,13 @@ def leaf_of(row, root, kinds=None):
     return at
 
 
-def run(x, kinds=None, target="host", order="all"):
+def run(x, kinds=None, target="host", order="all", roots=ROOTS):
     """Return what the kernel finds."""
-    leaves = np.full((len(x), len(ROOTS)), -7, np.int32)
-    nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS.astype(x.dtype), BELOW, ABOVE))
-    calls = leaves_calls(view_of(leaves), view_of(x), view_of(ROOTS), nodes, None if kinds is None else view_of(kinds))
+    leaves = np.full((len(x), len(roots)), -7, np.int32)
+    kinds = np.zeros(len(FEATURES), np.uint8) if kinds is None else kinds
+    nodes = pack_nodes(FEATURES, THRESHOLDS.astype(x.dtype), BELOW, ABOVE, kinds)
+    flags = int(np.bitwise_or.reduce(kinds))
+    calls = leaves_calls(view_of(leaves), view_of(x), view_of(roots), view_of(nodes), flags)
     run_calls(calls, target_named(target), order)
     return leaves
 
@@ -61,9 +63,30 @@ def test_kinds_belong_to_nodes():
 def test_nothing_is_called_without_rows_or_trees():
     none = np.zeros((0, 2), np.float32)
     assert run(none).shape == (0, 2)
-    nodes = tuple(view_of(a) for a in (FEATURES, THRESHOLDS, BELOW, ABOVE))
-    x, out = np.zeros((3, 2), np.float32), np.zeros((3, 0), np.int32)
-    assert leaves_calls(view_of(out), view_of(x), view_of(ROOTS[:0]), nodes, None) == []
+    assert run(np.zeros((3, 2), np.float32), roots=ROOTS[:0]).shape == (3, 0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("trees", [7, 8, 9, 19])
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_rows_that_are_left_walk_down_several_trees_at_once(rows, trees, target):
+    x = np.random.default_rng(rows).choice(np.float32([-1, -2, 0.5, 2, 3, np.nan]), (rows, 2))
+    roots = np.random.default_rng(trees).choice(np.int32([0, 3, 5, 7]), trees)
+    kinds = np.uint8([EQUAL, 0, 0, 0, 0, MISSING, 0, 0])
+    want = [[leaf_of(row, root, kinds) for root in roots] for row in x]
+    np.testing.assert_array_equal(run(x, kinds, target, roots=roots), want)
+
+
+def test_rows_without_columns_reach_roots_that_are_leaves():
+    roots = np.int32([7, 1, 4])
+    np.testing.assert_array_equal(run(np.zeros((9, 0), np.float32), roots=roots), [[7, 1, 4]] * 9)
+
+
+def test_a_step_reads_one_node_of_few_bytes():
+    assert [pack_nodes(FEATURES, THRESHOLDS.astype(dtype), BELOW, ABOVE, 0).shape for dtype in ("f4", "f8")] == [
+        (8, 16),
+        (8, 24),
+    ]
 
 
 NEXT = (lambda v: np.nextafter(v, v - 1), lambda v: v, lambda v: np.nextafter(v, v + 1))
@@ -78,3 +101,31 @@ def test_numbers_next_to_a_threshold_are_compared_in_their_dtype(kinds, dtype):
     want = [[leaf_of(row, root, kinds) for root in ROOTS] for row in x]
     np.testing.assert_array_equal(run(x, kinds), want)
     assert len({tuple(row) for row in want[:3]}) == 2 == len({tuple(row) for row in want[3:]})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("weight", "targets"), [("f4", 1), ("f8", 1), ("f4", 3), ("f8", 7)])
+@pytest.mark.parametrize("rows", [1, 7, 8, BLOCK + 9, 2 * BLOCK])
+def test_the_weights_of_leaves_are_added_in_the_order_of_the_trees(rows, weight, targets, target):
+    rng = np.random.default_rng(rows)
+    x = rng.choice(np.float32([-1, -2, 0.5, 2, 3, np.nan]), (rows, 2))
+    roots, weights = rng.choice(np.int32([0, 3, 5, 7]), 11), rng.normal(size=(len(FEATURES), targets)).astype(weight)
+    weights[2] *= 1e20  # an order of the sum that is another one gives other bits
+    nodes, sums = pack_nodes(FEATURES, THRESHOLDS, BELOW, ABOVE, np.uint8(0)), np.full((rows, targets), np.nan)
+    operands = [view_of(a) for a in (sums, x, roots, nodes, weights)]
+    run_calls(sums_calls(*operands, 0), target_named(target), "all")
+    want = np.zeros((rows, targets))
+    for root in roots:
+        want += weights[[leaf_of(row, root) for row in x]]
+    np.testing.assert_array_equal(sums, want)
+
+
+def test_sums_of_no_trees_are_zero():
+    nodes, sums = pack_nodes(FEATURES, THRESHOLDS, BELOW, ABOVE, np.uint8(0)), np.full((3, 2), np.nan)
+    x, weights = np.zeros((3, 2), "f4"), np.ones((8, 2))
+    operands = [view_of(a) for a in (sums, x, ROOTS[:0], nodes, weights)]
+    run_calls(sums_calls(*operands, 0), target_named("host"), "all")
+    np.testing.assert_array_equal(sums, np.zeros((3, 2)))
+    assert (
+        sums_calls(view_of(sums[:, :0]), view_of(x), view_of(ROOTS), view_of(nodes), view_of(weights[:, :0]), 0) == []
+    )

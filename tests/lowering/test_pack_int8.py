@@ -21,6 +21,12 @@ TARGET = target_named("portable")
 DEPTH, COLUMNS = 5, 7
 
 
+def packed_node(node, target):
+    """Return the product with packed constants."""
+    op, constants = pack_product(node, node.operands, target)
+    return apply(op, node.operands[0], *constants)
+
+
 def test_a_start_is_the_bias_without_the_zero_points_part_and_0_behind_the_last_channel():
     filters = RNG.integers(-128, 128, (COLUMNS, DEPTH, 1, 1), "int8")
     bias, scale = RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32")
@@ -43,7 +49,7 @@ def test_a_packed_product_is_the_product(rows, zero):
     constants = [y, RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32") / 64]
     x = cg.Var((*rows, DEPTH), "uint8", "x")
     node = apply(IntegerMatmul(zero, Result(zero=3)), x, *map(cg.Const, constants))
-    packed = pack_product(node, node.operands, TARGET)
+    packed = packed_node(node, TARGET)
     assert isinstance(packed.op, PackedIntegerMatmul) and packed.spec == node.spec and packed.operands[0] is x
     images = RNG.integers(0, 256, x.shape, "uint8")
     panels, start, scale = (c.op.array for c in packed.operands[1:])
@@ -190,7 +196,7 @@ def test_an_unpacked_product_is_the_product(fixed):
     constants = np.ascontiguousarray(filters[:, :, 0, 0].T), bias, scale
     x = cg.Var((4, 6), "uint8", "x")
     node = apply(IntegerMatmul(5, Result(zero=3, fixed=fixed)), x, *map(cg.Const, constants))
-    packed = pack_product(node, node.operands, HALVES)
+    packed = packed_node(node, HALVES)
     assert packed.op.shape.is_unpacked and len(packed.operands) == 3
     images, arrays = RNG.integers(0, 256, x.shape, "uint8"), [c.op.array for c in packed.operands[1:]]
     expected = node.op.meaning(images, *constants)
@@ -209,7 +215,7 @@ def test_a_target_with_tiles_packs_for_them_where_they_are_faster(rows, k, is_ti
     constants = [y, RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32") / 64]
     x = cg.Var((*rows, k), "uint8", "x")
     node = apply(IntegerMatmul(5, Result(zero=3)), x, *map(cg.Const, constants))
-    packed = pack_product(node, node.operands, emulate_tiles(TARGET))
+    packed = packed_node(node, emulate_tiles(TARGET))
     assert isinstance(packed.op, TiledIntegerMatmul if is_tiled else PackedIntegerMatmul)
     images = RNG.integers(0, 256, x.shape, "uint8")
     arrays = [c.op.array for c in packed.operands[1:]]

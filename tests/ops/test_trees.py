@@ -62,18 +62,26 @@ def test_walks_that_leave_the_tables_or_do_not_end_are_refused():
             build(**change)
 
 
-def test_tables_of_other_dtypes_and_lengths_are_refused():
-    f4, i4 = np.dtype("f4"), np.dtype("i4")
-    x, roots, nodes, limits = Spec((6, 2), f4), Spec((2,), i4), Spec((8,), i4), Spec((8,), f4)
-    op = TreeLeaves()
-    assert op.infer(x, roots, nodes, limits, nodes, nodes) == Spec((6, 2), i4)
-    with pytest.raises(DTypeError, match="one float dtype"):
-        op.infer(x, roots, nodes, Spec((8,), np.dtype("f8")), nodes, nodes)
-    for at in (1, 2, 4, 5):
-        operands = [x, roots, nodes, limits, nodes, nodes]
-        operands[at] = Spec(operands[at].shape, np.dtype("i8"))
-        with pytest.raises(DTypeError, match="must be int32"):
-            op.infer(*operands)
-    for above in (Spec((7,), i4), Spec((8, 1), i4)):
-        with pytest.raises(ShapeError, match=r"\[nodes\]"):
-            op.infer(x, roots, nodes, limits, nodes, above)
+def test_rows_without_columns_reach_their_roots():
+    x = cg.Var((3, 0))
+    node = cg.tree_leaves(x, [1, 0], [-1, -1], [0.0, 0.0], [0, 0], [0, 0])
+    for engine in ("cpu", "reference"):
+        np.testing.assert_array_equal(cg.compile(node, x, engine=engine)(np.zeros((3, 0), "f4")), [[1, 0]] * 3)
+
+
+def test_operands_of_other_dtypes_and_shapes_are_refused():
+    f4, i4, u1 = np.dtype("f4"), np.dtype("i4"), np.dtype("u1")
+    operands = Spec((6, 2), f4), Spec((2,), i4), Spec((8, 16), u1)
+    op = TreeLeaves(0)
+    assert op.infer(*operands) == Spec((6, 2), i4)
+    for at, dtype in ((0, i4), (1, np.dtype("i8")), (2, np.dtype("i1"))):
+        with pytest.raises(DTypeError, match="use astype"):
+            op.infer(*operands[:at], Spec(operands[at].shape, dtype), *operands[at + 1 :])
+    for at, spec in (
+        (0, Spec((6,), f4)),
+        (0, Spec((6, 2), np.dtype("f8"))),
+        (1, Spec((2, 1), i4)),
+        (2, Spec((8,), u1)),
+    ):
+        with pytest.raises(ShapeError, match="call tree_leaves"):
+            op.infer(*operands[:at], spec, *operands[at + 1 :])

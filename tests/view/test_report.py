@@ -235,7 +235,7 @@ def test_a_report_says_how_each_layer_is_computed():
 def test_kernels_are_those_of_the_function_and_of_the_store(monkeypatch):
     outputs, inputs, updates = graph()
     function = cg.compile(outputs, inputs, updates)
-    monkeypatch.setattr("cgraph.view.report.store", lambda: SimpleNamespace(hits=11, misses=7, compile_seconds=0.5))
+    monkeypatch.setattr("cgraph.view.report.store", lambda: SimpleNamespace(loaded=11, misses=7, compile_seconds=0.5))
     monkeypatch.setattr("cgraph.view.report.program_size", lambda shown: (3, 5))
     found = report(function)
     assert found.kernels == Kernels(kernels=3, calls=5, loaded=11, compiled=7, compile_seconds=0.5)

@@ -2,26 +2,47 @@
 
 from math import ceil
 
+import numpy as np
+
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.trees.signature import LEAVES
+from cgraph.kernels.trees.signature import LEAVES, SUMS, UNIT, node_dtype
 
 BLOCK = 64  # rows of a task; a tree's nodes are loaded into the cache once for all of them
 
 
-def leaves_calls(
-    out: View, x: View, roots: View, nodes: tuple[View, View, View, View], kinds: View | None
-) -> list[Call]:
+def pack_nodes(
+    features: np.ndarray, thresholds: np.ndarray, below: np.ndarray, above: np.ndarray, flags: np.ndarray
+) -> np.ndarray:
+    """Return nodes as bytes ``[nodes, itemsize of node_dtype]``; `features` is -1 at a leaf."""
+    table = np.zeros(len(features), node_dtype(thresholds.dtype))
+    units, is_leaf, numbers = table.itemsize // UNIT, features < 0, np.arange(len(features))
+    table["threshold"] = thresholds
+    table["column"] = np.where(is_leaf, 0, features * thresholds.itemsize + flags)
+    table["ways"] = np.stack([np.where(is_leaf, numbers, way) * units for way in (above, below)], axis=1)
+    return table.view(np.uint8).reshape(len(features), table.itemsize)
+
+
+def leaves_calls(out: View, x: View, roots: View, nodes: View, flags: int) -> list[Call]:
     """The leaves ``[n, trees]`` of rows ``[n, columns]``; see `cgraph.kernels.trees.emit`. All views contiguous.
 
     Parameters
-        nodes: features, thresholds, below and above, one of each for a node
+        nodes: from `pack_nodes`; flags: those that some node has
     """
-    features, thresholds, below, above = nodes
-    (n, columns), trees = x.shape, roots.shape[0]
+    (n, columns), trees = x.shape, roots.shape[0]  # at a leaf, the first number of a row is read and not used
     call = LEAVES.call(
-        (x.dtype, kinds is None), ceil(n / BLOCK),
-        x=x.at, n=n, columns=columns, roots=roots.at, trees=trees,
-        features=features.at, thresholds=thresholds.at, below=below.at, above=above.at,
-        kinds=None if kinds is None else kinds.at, leaves=out.at, block=BLOCK,
+        (x.dtype, flags), ceil(n / BLOCK),
+        x=x.at if columns else nodes.at, n=n, columns=columns, roots=roots.at, trees=trees,
+        nodes=nodes.at, leaves=out.at, block=BLOCK,
     )  # fmt: skip
     return [call] if n and trees else []
+
+
+def sums_calls(out: View, x: View, roots: View, nodes: View, weights: View, flags: int) -> list[Call]:
+    """The sums over trees ``[n, targets]`` of the weights ``[nodes, targets]`` of leaves. All views contiguous."""
+    (n, columns), targets = x.shape, weights.shape[1]
+    call = SUMS.call(
+        (x.dtype, flags, weights.dtype, targets == 1), ceil(n / BLOCK),
+        x=x.at if columns else nodes.at, n=n, columns=columns, roots=roots.at, trees=roots.shape[0],
+        nodes=nodes.at, weights=weights.at, targets=targets, sums=out.at, block=BLOCK,
+    )  # fmt: skip
+    return [call] if n and targets else []

@@ -58,7 +58,7 @@ from cgraph.passes.integers.patterns import (
     product_of,
     scale_of,
 )
-from cgraph.passes.integers.sums import Sums, byte_sums, sums_of
+from cgraph.passes.integers.sums import Rights, Sums, byte_sums, sums_of
 from cgraph.record import Record
 
 MOST_SCALE = 2.0**50  # scales of values that are requantised: no quotient of theirs overflows
@@ -109,10 +109,12 @@ class RewrittenGraph:
 
     Fields
         nodes: the new node of each old one
+        rights: constant right sides of sums
     """
 
     def __init__(self) -> None:
         self.nodes: dict[Node, Node] = {}
+        self.rights: Rights = {}
         self._bytes: dict[Node, Node] = {}
 
     def add(self, node: Node, new: Node) -> None:
@@ -150,7 +152,7 @@ def rewrite_node(node: Node, context: IntegerContext, rewritten: RewrittenGraph)
         return integer_product(product, Result("f4"), product.factor, rewritten)
     if pair:
         return integer_matmul(pair, Result("f4"), pair.scale, rewritten)
-    sums = sums_of(node)
+    sums = sums_of(node, rewritten.rights)
     if sums:
         return integer_sums(sums, rewritten)
     return with_new_operands(node, tuple([rewritten.nodes[x] for x in node.operands]))

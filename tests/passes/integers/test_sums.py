@@ -10,9 +10,9 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
+from cgraph.passes.integers import sums
 from cgraph.passes.integers.compute_integers import compute_integers
 from cgraph.passes.integers.patterns import single
-from cgraph.passes.integers.sums import sums_of
 from tests.support.kernels import TARGETS
 
 RNG = np.random.default_rng(0)
@@ -29,17 +29,26 @@ RANGES = {
 SMALL = RNG.integers(-9, 9, (5, 4), "int8")
 
 
+def sums_of(node):
+    return sums.sums_of(node, {})
+
+
+def numbers_of(found):
+    return found.right.numbers.op.array
+
+
 def product(x=BYTES, zero=3, right=SMALL, dtype="int32"):
     return (x.astype(dtype) - cg.Const(np.asarray(zero, dtype))) @ cg.Const(right).astype(dtype)
 
 
 def test_a_product_of_integers_with_a_zero_point_subtracted():
     y = SMALL
-    sums = sums_of(product())
-    assert sums.x is BYTES and single(sums.zero) == 3
-    np.testing.assert_array_equal(sums.y, y)
-    assert sums.y.dtype == "int8" and not sums.shift.any()
-    assert sums_of(product(right=np.full((5, 4), 127, "uint8"))).y[0, 0] == 127
+    found = sums_of(product())
+    assert found.x is BYTES and single(found.zero) == 3
+    np.testing.assert_array_equal(numbers_of(found), y)
+    assert numbers_of(found).dtype == "int8" and not found.right.shift.any()
+    np.testing.assert_array_equal(found.right.totals, y.sum(0))
+    assert numbers_of(sums_of(product(right=np.full((5, 4), 127, "uint8"))))[0, 0] == 127
     assert sums_of(product(dtype="int64")) is sums_of(product(x=cg.Var((2, 5), "int16"))) is None
     assert sums_of(product(zero=[1, 2, 3, 4, 5])) is None
     assert sums_of(BYTES.astype("int32") @ cg.Const(y).astype("int32")) is None
@@ -48,9 +57,9 @@ def test_a_product_of_integers_with_a_zero_point_subtracted():
 
 def test_numbers_beyond_int8_are_shifted_by_column_or_filter():
     y = np.array([[-128, 0, 300], [127, 128, 200]], "i4")
-    sums = sums_of(product(x=cg.Var((3, 2), "uint8"), right=y))
-    np.testing.assert_array_equal(sums.y + sums.shift, y)
-    assert sums.y.dtype == "int8" and sums.shift.shape == (3,)
+    found = sums_of(product(x=cg.Var((3, 2), "uint8"), right=y))
+    np.testing.assert_array_equal(numbers_of(found) + found.right.shift, y)
+    assert numbers_of(found).dtype == "int8" and found.right.shift.shape == (3,)
     assert sums_of(product(x=cg.Var((3, 2), "uint8"), right=np.array([[-129], [127]], "i4"))) is None
     assert sums_of(product(x=cg.Var((3, 2), "uint8"), right=np.array([[0], [255]], "i4"))) is not None
 
@@ -122,3 +131,29 @@ def test_other_convolutions_stay_as_they_are():
         assert sums_of(made) is None
     assert sums_of(conv_of(x, cg.Var((1, 1, 1, 1), "uint8"), f, how)) is not None
     assert sums_of(cg.Var((), "int32") + np.int32(1)) is None
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("is_image", [False, True])
+def test_products_of_one_constant_share_its_packed_numbers(is_image, kind):
+    """As steps of a recurrent layer do: 64 copies of 256 KiB would leave every cache."""
+    low, high = RANGES["int8" if kind == "int8" else "uint8 minus its zero point"]
+    shape, rest = ((32, 32, 1, 1), (4, 4)) if is_image else ((32, 32), ())
+    right = cg.Const(RNG.integers(low, high, shape).astype("int32"))
+    xs = [cg.Var((1, 32, *rest), "uint8", f"x{i}") for i in range(9)]
+    zeros = [cg.Var((), "uint8", f"z{i}") for i in range(9)]
+
+    def product_of(x, zero):
+        centred = x.astype("int32") - zero.astype("int32")
+        if not is_image:
+            return centred @ right
+        return cg.conv2d(centred.astype("float64"), right.astype("float64")).astype("int32")
+
+    nodes = [product_of(x, zero) for x, zero in zip(xs, zeros)]
+    function = cg.compile(nodes, [*xs, *zeros], threads=1)
+    once = cg.compile(nodes[0], [xs[0], zeros[0]], threads=1)
+    assert function.report().const_nbytes < 2 * once.report().const_nbytes
+    values = [RNG.integers(0, 256, x.shape, "uint8") for x in (*xs, *zeros)]
+    for got, node in zip(function(*values), nodes):
+        want = cg.compile(node, [*xs, *zeros], engine="reference")(*values)
+        np.testing.assert_array_equal(got, want)
