@@ -23,7 +23,7 @@ def test_random_graphs_keep_their_values(drawn):
 
 def test_every_pass_is_there_once():
     names = [rewrite.__name__ for rewrite in PASSES]
-    assert len(set(names)) == len(names) == 23
+    assert len(set(names)) == len(names) == 24
     assert names[0] == "tidy_loops" and names[-1] == "fuse_pointwise"
 
 
