@@ -18,14 +18,21 @@ def fold_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def norm_of_constants(node: Node) -> Node | None:
-    """batch_norm(x, s, h, mean, variance) -> x * a + b, where a = s / sqrt(variance + eps), b = h - mean * a"""
+    """batch_norm(x, s, h, mean, variance) -> x * a + b, where a = s / sqrt(variance + eps), b = h - mean * a
+
+    All of them must be finite: a product by an infinite `a` and a sum would give NaN in place of infinity.
+    """
     x, *parameters = node.operands
     if not all(isinstance(p.op, ConstOp) for p in parameters):
         return None
     scale, shift, mean, variance = (p.op.array.astype(np.float64) for p in parameters)  # type: ignore[attr-defined]
-    factor = scale / np.sqrt(variance + node.op.eps)  # type: ignore[attr-defined]
+    with np.errstate(all="ignore"):
+        factor = scale / np.sqrt(variance + node.op.eps)  # type: ignore[attr-defined]
+        offset = shift - mean * factor
+    if not (np.isfinite(factor).all() and np.isfinite(offset).all()):
+        return None
     shape = (-1, *[1] * (x.ndim - 2))
-    a, b = (Const(v.astype(x.dtype).reshape(shape)) for v in (factor, shift - mean * factor))
+    a, b = (Const(v.astype(x.dtype).reshape(shape)) for v in (factor, offset))
     return x * broadcast_to(a, x.shape) + broadcast_to(b, x.shape)
 
 

@@ -114,7 +114,7 @@ def extend(chain: Chain, user: Node) -> Chain | None:
 
 
 def take_factor(chain: Chain, user: Node) -> Chain | None:
-    """conv * s -> conv with filters * s; conv / s likewise"""
+    """conv * s -> conv with filters * s; conv / s likewise, if all factors are finite"""
     if not chain.is_open or not has_constant_filters(chain.conv):
         return None
     first = user.operands[0] is chain.last
@@ -124,7 +124,10 @@ def take_factor(chain: Chain, user: Node) -> Chain | None:
     if isinstance(user.op, TrueDivide):
         if not first:
             return None
-        values = 1 / values
+        with np.errstate(divide="ignore", over="ignore"):
+            values = 1 / values
+    if not np.isfinite(values).all():  # a filter would become NaN where the result is infinite
+        return None
     scale = values if chain.scale is None else chain.scale * values
     return replace(chain, scale=scale, shift=None if chain.shift is None else chain.shift * values)
 

@@ -28,15 +28,19 @@ UPDATES = {
 """Ufuncs with a method ``at``, and the method of `Elements` that does the same."""
 
 
+NUMBERS = (bool, int, float, complex)
+
+
 @locates_errors
 def copyto(dst: Node, src: Any, casting: str = "same_kind", where: Any = True) -> Node:
     """Return `dst` with the values of `src` where a mask is True. DTypeError for values of another kind."""
-    src = as_node(src, dst.dtype)
-    if not np.can_cast(src.dtype, dst.dtype, casting):  # type: ignore[arg-type]
+    new = as_node(src, dst.dtype)
+    dtype = np.result_type(dst.dtype, src) if type(src) in NUMBERS else new.dtype
+    if not np.can_cast(dtype, dst.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
-            f"np.copyto does not copy {src.dtype} to {dst.name} {dst.spec} with casting={casting!r}; use astype first"
+            f"np.copyto does not copy {dtype} to {dst.name} {dst.spec} with casting={casting!r}; use astype first"
         )
-    return with_item(dst, ..., src if where is True else choose(as_node(where), src, dst))
+    return with_item(dst, ..., new if where is True else choose(as_node(where), new, dst))
 
 
 @locates_errors

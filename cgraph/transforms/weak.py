@@ -70,24 +70,27 @@ def with_strong_dtypes(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
     def convert(i: int, x: Any) -> Any:
         if not isinstance(x, Tracer) or x.weak is None or (compares and x.weak is int):
             return x
-        return astype(x.node, operand_dtype(name, i, np.result_type(*strong, SAMPLES[x.weak])))
+        return astype(x.node, operand_dtype(name, i, np.result_type(*strong, SAMPLES[x.weak]), x.weak))
 
     return (*args[: len(args) - len(operands)], *(convert(i, x) for i, x in enumerate(operands)))
 
 
-def operand_dtype(name: str, i: int, dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which NumPy reads operand `i` of a function of two operands that promote to `dtype`.
+def operand_dtype(name: str, i: int, dtype: np.dtype, weak: type) -> np.dtype:
+    """Return the dtype in which NumPy reads operand `i`, a number of type `weak`, of a function of two operands.
 
-    It is a float for integers that are divided, so that ``x / 300`` of bytes does not read 300 as a byte.
+    The operands promote to `dtype`. The number is read as a float if integers are divided, so that ``x / 300`` of
+    bytes does not read 300 as a byte, and as an integer by ``ldexp``.
     """
     ufunc = getattr(np, name)
-    if dtype.kind not in "biu" or not isinstance(ufunc, np.ufunc) or ufunc.nin != 2:
+    if dtype.kind not in "biuf" or not isinstance(ufunc, np.ufunc) or ufunc.nin != 2:
         return dtype
-    try:
-        loop = ufunc.resolve_dtypes((dtype, dtype, *[None] * ufunc.nout))
-    except TypeError:
-        return dtype  # without a meaning for integers; the function refuses its operands itself
-    return np.result_type(loop[i], "float32") if loop[i].kind == "f" else loop[i]
+    for operands in ((dtype, dtype), tuple(weak if k == i else dtype for k in range(2))):
+        try:
+            read = ufunc.resolve_dtypes((*operands, *[None] * ufunc.nout))[i]
+        except TypeError:
+            continue
+        return np.result_type(read, "float32") if read.kind == "f" else read
+    return dtype  # without a meaning for these operands; the function refuses them itself
 
 
 def python_arithmetic(name: str, args: Sequence[Any]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import CgraphError, GraphError
+from cgraph.errors import CgraphError, DTypeError, GraphError
 from cgraph.transforms.trees import Static, flatten
 from cgraph.transforms.weak import SELECTING
 from tests.support.tolerance import assert_near
@@ -54,7 +54,7 @@ def test_a_number_is_copied_in_the_dtype_of_the_array(dtype):
         np.copyto(x, number)
         return x
 
-    for number in (True, 1, 1.5, 300) if dtype != "bool" else (True,):
+    for number in (True, 1, 1.5, 300, 1j):
         want = outcome(set_to, np.zeros(3, dtype), number)
         got = outcome(cg.jit(lambda x, number=number: set_to(x, number)), np.zeros(3, dtype))
         assert isinstance(got, str) == isinstance(want, str), (number, got, want)
@@ -138,6 +138,16 @@ def test_a_number_on_the_left_of_a_ufunc_with_unlike_operands():
     places = np.array([1, 2, 3], "int32")
     got = cg.jit(np.ldexp)(1.5, places)
     np.testing.assert_array_equal(got, np.ldexp(1.5, places))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_number_that_must_be_an_integer(dtype):
+    x = np.array([0.5, -1.25], dtype)
+    got = cg.jit(np.ldexp)(x, 3)
+    np.testing.assert_array_equal(got, np.ldexp(x, 3))
+    assert got.dtype == dtype
+    with pytest.raises(DTypeError, match="must be an integer"):
+        cg.jit(np.ldexp)(x, 3.0)
 
 
 # -- streams and static values -------------------------------------------------------------------------------------
@@ -292,7 +302,7 @@ def test_others_are_returned_beside_one_number(transform, count):
         transform(lambda x: tuple([x.sum()] * count), has_aux=True)(np.ones(3))
 
 
-@pytest.mark.parametrize("numbers", itertools.permutations(range(3), 2))
+@pytest.mark.parametrize("numbers", list(itertools.permutations(range(3), 2)))
 def test_gradients_and_derivatives_come_in_the_order_of_argnums(numbers):
     values = np.array([1.0, 2.0]), np.array([3.0, 4.0, 5.0]), np.array([6.0])
 

@@ -29,6 +29,21 @@ def test_a_norm_is_one_factor_and_one_term(frozen, rank):
     assert_same_values(fold_norm, node)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("mean", "variance", "eps"), [(2, 0, 0), (2, np.nan, 0.1), (2, -1, 0.1), (np.inf, 1, 0.1), (2, 1e-320, 0)]
+)
+def test_parameters_without_a_finite_factor_and_term_are_computed_in_the_run(mean, variance, eps):
+    """Else the norm of a number that is not the mean would be NaN, not infinite."""
+    means, variances = np.array([0.5, mean, 1]), np.array([1, variance, 2])
+    node = cg.batch_norm(X, np.array([1.0, 2, 3]), np.array([-1.0, 0, 1]), means, variances, eps)
+    x = RNG.normal(size=X.shape)
+    got = cg.compile(node, X)(x)
+    with np.errstate(all="ignore"):
+        want = cg.compile(node, X, engine="reference")(x)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
 def test_other_norms_are_left():
     assert_left(fold_norm, cg.layer_norm(X, np.ones(4), np.zeros(4)), cg.group_norm(X, np.ones(3), np.zeros(3), 3))
 
