@@ -1,6 +1,7 @@
 """Graphs that differ from a given one in a single place: an op, a field, a constant, an operand, a reader, a dtype."""
 
 import hashlib
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -148,7 +149,8 @@ def fields_of(node: Node, contents: bool) -> str:
         op: Any = node.op
         has_numbers = contents and isinstance(op, ConstOp) and op.array.dtype.kind in "biu"
         numbers = f" {zlib.crc32(np.ascontiguousarray(op.array))}" if has_numbers else ""
-        return f"{type(op).__name__} {node.name}{numbers}"
+        name = re.sub(r"^var\d+$", "var", node.name)  # the number counts the Vars of the process
+        return f"{type(op).__name__} {name}{numbers}"
     return text_of(node.op)
 
 
