@@ -132,6 +132,7 @@ BOTH = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
 WHOLE = np.array([[3, 1], [2, 9], [3, 3]])
 HALF = {"coefficients": [1.0, -1.0], "intercepts": [0.1], "classlabels_ints": [4, 6]}
 SPLITS = {"coefficients": [1.0, -2.0, 0.5, 0.25], "intercepts": [0.5, -0.5], "classlabels_ints": [5, 3]}
+MORE = SPLITS | {"coefficients": [*SPLITS["coefficients"], 9.0, 9.0]}  # of a class that has no intercept
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,7 @@ SPLITS = {"coefficients": [1.0, -2.0, 0.5, 0.25], "intercepts": [0.5, -0.5], "cl
         ("LabelEncoder", X, INT, {"keys_floats": [7.0, np.nan, -2], "values_int64s": [1, 2, 3]}),
         ("FeatureVectorizer", X, FLOAT, {"inputdimensions": [2]}),
         ("LinearRegressor", X[1:, :2], FLOAT, {"coefficients": [1.0, 2, 3, 4], "intercepts": [1.0, 2], "targets": 2}),
+        ("LinearClassifier", X[1:, :2], BOTH, MORE),
         *[
             ("LinearClassifier", X[1:, :2], BOTH, SPLITS | {"post_transform": how})
             for how in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")

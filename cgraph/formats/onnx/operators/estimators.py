@@ -26,8 +26,14 @@ def rows_of(c: Context) -> Node:
 
 
 def linear_combination(x: Node, coefficients: np.ndarray, added: np.ndarray) -> Node:
-    """Return ``[n, targets]``: products with coefficients ``[targets, columns]``."""
-    product = cg.matmul(x, coefficients.reshape(-1, x.shape[1]).T)
+    """Return ``[n, targets]``: products with coefficients ``[targets, columns]``.
+
+    Coefficients of more targets than `added` has are not read, as in onnxruntime.
+    """
+    columns = x.shape[1]
+    if added.size:
+        coefficients = coefficients[: added.size * columns]
+    product = cg.matmul(x, coefficients.reshape(-1, columns).T)
     return product + added if added.size else product
 
 
