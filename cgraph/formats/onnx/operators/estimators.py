@@ -26,14 +26,8 @@ def rows_of(c: Context) -> Node:
 
 
 def linear_combination(x: Node, coefficients: np.ndarray, added: np.ndarray) -> Node:
-    """Return ``[n, targets]``: products with coefficients ``[targets, columns]``.
-
-    Coefficients of more targets than `added` has are not read, as in onnxruntime.
-    """
-    columns = x.shape[1]
-    if added.size:
-        coefficients = coefficients[: added.size * columns]
-    product = cg.matmul(x, coefficients.reshape(-1, columns).T)
+    """Return ``[n, targets]``: products with coefficients ``[targets, columns]``."""
+    product = cg.matmul(x, coefficients.reshape(-1, x.shape[1]).T)
     return product + added if added.size else product
 
 
@@ -47,9 +41,15 @@ def linear_regressor(c: Context) -> Node:
 @operator("ai.onnx.ml.LinearClassifier")
 @names_labels
 def linear_classifier(c: Context) -> tuple[Node, Node]:
-    """Import LinearClassifier: the label of each row and the scores of its classes."""
+    """Import LinearClassifier: the label of each row and the scores of its classes.
+
+    Each class has an intercept, if there are any; further coefficients are not read, as in onnxruntime.
+    """
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
-    scores = linear_combination(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
+    x, coefficients, intercepts = rows_of(c), floats(c, "coefficients"), floats(c, "intercepts")
+    if intercepts.size:
+        coefficients = coefficients[: intercepts.size * x.shape[1]]
+    scores = linear_combination(x, coefficients, intercepts)
     if scores.shape[1] > 1:
         return labels_of(labels, cg.argmax(scores, 1)), post_transform(scores, how)
     if len(labels) == 2:
