@@ -148,6 +148,35 @@ def test_the_gradient_for_filters_is_lowered_where_lanes_are_full_and_of_one_gro
     assert_layers_near(function(value), evaluate([found], {x: value})[0])
 
 
+def test_features_of_boxes_whose_pixels_are_summed_stay_in_lanes():
+    x = cg.Var((2, 16, 12, 12), name="x")
+    rng = np.random.default_rng(0)
+    y = cg.conv2d(x, normal(rng, x, 0.1, (16, 16, 3, 3)), 1, 1)
+    boxes, zero = np.array([[1, 1, 9, 9]], "float32"), np.zeros(1, np.int64)
+    seen = cg.sum(cg.roi_align_levels([y], boxes, zero, zero, (6, 6), (1.0,)), (2, 3))
+    function = cg.compile(seen, [x])
+    kinds = {type(n.op) for n in function.compiled.layout.steps}
+    assert BlockedRoiAlign in kinds and PlainRoiAlign not in kinds
+    value = rng.normal(size=x.shape).astype("f4")
+    assert_layers_near(function(value), cg.compile(seen, [x], engine="reference")(value))
+
+
+@pytest.mark.parametrize("window", [1, 3, 5])
+def test_images_that_two_results_share_have_one_halo(window):
+    """The halo of one reader of one result; else images would be copied between the two halos."""
+    x, rng = cg.Var((1, 16, 9, 9), name="x"), np.random.default_rng(0)
+
+    def conv(image, size=1):
+        return cg.conv2d(image, normal(rng, x, 0.1, (16, 16, size, size)), 1, size // 2)
+
+    a, b = conv(x), conv(x)
+    product, total = a * b, cg.tanh(a) + b
+    outputs = [conv(product), conv(total, window), conv(b, 3)]
+    steps = cg.compile(outputs, x).compiled.layout.steps
+    assert sum(isinstance(n.op, ToBlocked) for n in steps) == 1
+    assert sum(isinstance(n.op, ToPlain) for n in steps) == len(outputs)
+
+
 def test_features_of_boxes_and_their_gradient_stay_in_lanes():
     x = cg.Var((2, 8, 12, 12), name="x")
     rng = np.random.default_rng(0)
