@@ -24,6 +24,7 @@ from cgraph.memory.tables import Lists, Tables
 from cgraph.planning.compiled import Compiled
 from cgraph.planning.options import PlanSettings, Request
 from cgraph.planning.plan import plan_graph
+from cgraph.system.bounded_cache import most_of
 from tests.support.graphs import graphs
 
 NOBODY = -1
@@ -263,3 +264,12 @@ def test_runs_are_planned_up_to_a_number_of_steps(most, monkeypatch):
     assert plans.steps(None, both) == StepSelection(None, FULL if most == 2 else None)
     assert (plans.steady(both) is not None) == (most == 2)
     assert plans.valid_values(None) == frozenset() and plans.valid_values(FULL) == {0, 1}
+
+
+@pytest.mark.parametrize(("steps", "variables"), [(3, 100_000), (100_000, 3), (2_000, 40), (0, 0)])
+def test_a_function_remembers_fewer_answers_the_more_steps_it_has(steps, variables):
+    plan = IncrementalPlan(steps, range(variables), lambda: pytest.fail("no table is needed"))
+    for kept in (plan.states, plan.answers, plan.cones):
+        for i in range(most_of(steps) + 3):
+            kept.keep(i, i)
+        assert len(kept) == most_of(steps)

@@ -12,7 +12,8 @@ from cgraph.errors import GraphError, InputError
 from cgraph.kernels.target import target_named
 from cgraph.lowering.rounded_layers import RoundedLayers
 from cgraph.planning.mixed_precision import LayerPrecision, MixedPrecision
-from cgraph.precision.choose import ELSEWHERE, Measurement, check_met, precision_of
+from cgraph.precision.choose import ELSEWHERE, Measurement, check_met, computed_of, precision_of
+from cgraph.precision.search import RoundingChoice
 from cgraph.record import replace
 from cgraph.running.difference import output_error
 from tests.support.emulated import PairsEngine, TilesEngine
@@ -278,3 +279,20 @@ def test_errors_of_another_choice_are_left_out_and_the_processor_has_the_reason(
     assert {x.computed for x in found.layers} == {"float32"}
     assert {x.reason for x in found.layers} == {"no instruction"}
     assert (found.tolerance, found.errors, found.reason) == (0.75, (), "no instruction")
+
+
+@pytest.mark.parametrize("reason", ["", "this processor has no bfloat16"])
+@pytest.mark.parametrize("skip", [(), ("first",), ("third",)])
+@pytest.mark.parametrize("chosen", [(), ("second",)])
+def test_a_layer_has_one_reason_the_first_that_holds(chosen, skip, reason):
+    tolerance = cg.Tolerance(0.5, SAMPLES, skip=skip)
+    choice = RoundingChoice(frozenset(chosen), (), {})
+    for name, count in LISTED.items():
+        able = name != "third"
+        if name in chosen:
+            want = "bf16", count, ""
+        elif reason or not able:
+            want = "float32", count, reason or ELSEWHERE
+        else:
+            want = "float32", count, "named in skip" if name in skip else "beyond the accepted error"
+        assert computed_of(name, choice, listing(reason=reason), tolerance) == want

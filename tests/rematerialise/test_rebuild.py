@@ -12,7 +12,7 @@ from cgraph import BudgetError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
-from cgraph.memory.layout import NodeFacts, layout_of
+from cgraph.memory.layout import NodeFacts, layout_of, owner_of
 from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.least_work import least_bytes
 from cgraph.rematerialise.rebuild import cost_of, dag_of, reruns_of, run_again
@@ -188,3 +188,24 @@ def test_products_of_rounded_or_packed_numbers_are_as_much_work():
     assert [node.op.multiply_adds(*(y.spec for y in node.operands)) for node in rounded] == [8 * 64 * 32]
     packed = cg.block_matmul(x, np.ones((32, 2, 16), "u1"), np.ones((32, 2), "f4"))
     assert packed.op.multiply_adds(*(y.spec for y in packed.operands)) == 8 * 64 * 32
+
+
+def test_a_step_may_run_again_until_any_of_the_vars_that_it_reads_is_written():
+    a, b, x = (cg.Var((4,), name=name).assign(np.ones(4, "f4")) for name in "abx")
+    both, one = cg.sort(a + b), cg.sort(x * 2)
+    updates = {a: cg.sort(a) + 1, b: cg.sort(cg.cumsum(b)) * both}
+    layout = cg.compile([both, one], [x], updates, threads=1).compiled.layout
+    until = reruns_of(layout, 64).until
+    writes = {}
+    for t, node in enumerate(layout.steps):
+        if node.op.writes:
+            writes[owner_of(layout.views[node])] = t
+    assert set(writes) == {a, b} and writes[a] != writes[b]
+    checked = 0
+    for t, node in enumerate(layout.steps):
+        read = [writes[owner] for x in node.operands if (owner := owner_of(layout.views[x])) in writes]
+        later = [w for w in read if w > t]
+        if node.op.pure and not node.op.writes and not layout.values[t].lasting:
+            assert until[t] == min(later, default=len(layout.steps))
+            checked += len(later) > 1
+    assert checked
