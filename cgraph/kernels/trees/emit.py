@@ -12,8 +12,6 @@ from cgraph.kernels.trees.signature import EQUAL, MISSING, UNIT, node_dtype
 
 SIDE_BY_SIDE = 8
 """Walks at once: each step of a walk waits for the one before, so several walks overlap."""
-
-
 Act = Callable[[Val, Val, Val], None]  # of a row, a tree, and the leaf
 
 

@@ -14,7 +14,6 @@ LEAVES = Signature(
         "nodes": "address", "leaves": "i4*", "block": "i8",
     },
 )  # fmt: skip
-UNIT = 8
 SUMS = Signature(
     "trees.sums",
     ("dtype", "flags", "weight", "is_single"),
@@ -24,6 +23,8 @@ SUMS = Signature(
         "weights": "weight*", "targets": "i8", "sums": "f8*", "block": "i8",
     },
 )  # fmt: skip
+UNIT = 8
+"""Bytes: places of nodes are multiples of it."""
 EQUAL, MISSING = 1, 2
 """Flags of a node: the number must be equal, not at most as large; NaN goes below, not above."""
 

@@ -42,7 +42,7 @@ class Right(Record, eq=False):
     shift: np.ndarray
 
 
-Rights = dict[Node, Right | None]  # of the nodes that were looked at
+Rights = dict[tuple[Node, int], Right | None]  # of the nodes that were looked at, by their number of axes
 
 
 class Sums(Record, eq=False):
@@ -80,9 +80,10 @@ def sums_with(op: Matmul | Conv2d, x: Node, y: Node, rights: Rights) -> Sums | N
         x, zero = x.operands
     if not isinstance(x.op, Cast) or x.operands[0].dtype.name not in EIGHT_BITS:
         return None
-    if y not in rights:
-        rights[y] = right_of(y, MATRIX if isinstance(op, Matmul) else FILTERS)
-    right = rights[y]
+    key = y, MATRIX if isinstance(op, Matmul) else FILTERS
+    if key not in rights:
+        rights[key] = right_of(*key)
+    right = rights[key]
     while zero is not None and isinstance(zero.op, BroadcastTo | Reshape):
         zero = zero.operands[0]
     if right is None or (zero is not None and zero.size != 1) or (zero is None and isinstance(op, Matmul)):
