@@ -709,4 +709,17 @@ def chosen(task, out, x, m):
             out[task, j, i] = round(10 * x[i, j, task]) if m[i, j, task] else -1
 
 
-CASES = [*POINTWISE, *MOVES, *REDUCTIONS, *INDEXING, *PRODUCTS, *LINALG, *COMPLEX, *IMAGES, *REST]
+LEAF_WEIGHTS = np.random.default_rng(8).normal(size=(8, 3)).astype("float32")
+
+
+def forest(targets):
+    """The sums over trees of the weights of leaves."""
+    weights = LEAF_WEIGHTS[:, :targets]
+    return lambda x: cg.sum(cg.take(weights, cg.tree_leaves(x, *TREES, None, MISSES), 0), 1)
+
+
+FORESTS = [
+    case("tree_leaves", forest(1), (70, 3), smooth=False, label="sums"),
+    case("tree_leaves", forest(3), (70, 3), smooth=False, label="sums of targets"),
+]
+CASES = [*POINTWISE, *MOVES, *REDUCTIONS, *INDEXING, *PRODUCTS, *LINALG, *COMPLEX, *IMAGES, *REST, *FORESTS]

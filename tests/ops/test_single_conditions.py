@@ -19,7 +19,7 @@ from cgraph.ops.prefix import Prefix
 from cgraph.ops.quantise import Dequantize, Quantize
 from cgraph.ops.regions import RoiAlign
 from cgraph.ops.resize import WeightedRows
-from cgraph.ops.trees import TreeLeaves
+from cgraph.ops.trees import TreeLeaves, TreeSums
 
 Pair = namedtuple("Pair", "first second")
 
@@ -54,9 +54,15 @@ def rows(x="float32", first="int64", weights="float32", shapes=((2, 5, 3), (4,),
     return apply(WeightedRows(), *(var(*s, dtype=kind) for s, kind in zip(shapes, (x, first, weights))))
 
 
-def trees(x=(3, 4), kind="float32", of="float32", whole_kinds=("int32",) * 4, nodes=(5, 5, 5, 5)):
-    roots, features, below, above = (whole(n, dtype=d) for n, d in zip((2, nodes[0], *nodes[2:]), whole_kinds))
-    return apply(TreeLeaves(), var(*x, dtype=kind), roots, features, var(nodes[1], dtype=of), below, above)
+TREE_KINDS = "float32", "int32", "uint8"
+
+
+def trees(x=(3, 4), roots=(2,), nodes=(5, 16), kinds=TREE_KINDS):
+    return apply(TreeLeaves(0), *(var(*s, dtype=kind) for s, kind in zip((x, roots, nodes), kinds)))
+
+
+def tree_sums(weights=(5, 3), kind="float32", **others):
+    return apply(TreeSums(0), *trees(**others).operands, var(*weights, dtype=kind))
 
 
 def norm(op, *shapes, kinds=("float32",) * 6):
@@ -183,19 +189,20 @@ REFUSED = {
         for i, s in enumerate([((2, 5), (4,), (4, 2)), ((2, 5, 3), (4, 1), (4, 2)), ((2, 5, 3), (4,), (4,)),
                                ((2, 5, 3), (4,), (5, 2))])
     },
-    "trees of whole numbers": (lambda: trees(kind="int32", of="int32"), DTypeError),
-    "trees of other thresholds": (lambda: trees(of="float64"), DTypeError),
     **{
-        f"trees: nodes of int64 {i}": (
-            lambda i=i: trees(whole_kinds=["int64" if j == i else "int32" for j in range(4)]), DTypeError,
+        f"trees: operand {i} of {kind}": (
+            lambda i=i, kind=kind: trees(kinds=[kind if j == i else k for j, k in enumerate(TREE_KINDS)]), DTypeError,
         )
-        for i in range(4)
+        for i, kind in ((0, "int32"), (1, "int64"), (2, "int8"))
     },
     "trees of a row": (lambda: trees(x=(4,)), ShapeError),
-    **{
-        f"trees: other nodes {i}": (lambda i=i: trees(nodes=[5 + (j == i) for j in range(4)]), ShapeError)
-        for i in (1, 2, 3)
-    },
+    "trees of roots of two axes": (lambda: trees(roots=(2, 1)), ShapeError),
+    "trees of nodes of another dtype": (lambda: trees(nodes=(5, 24)), ShapeError),
+    "trees of nodes of one axis": (lambda: trees(nodes=(16,)), ShapeError),
+    "sums of leaves: whole weights": (lambda: tree_sums(kind="int32"), ShapeError),
+    "sums of leaves: one axis of weights": (lambda: tree_sums(weights=(5,)), ShapeError),
+    "sums of leaves: other nodes": (lambda: tree_sums(weights=(6, 3)), ShapeError),
+    "sums of leaves of a row": (lambda: tree_sums(x=(4,)), ShapeError),
     "quantised integers": (
         lambda: apply(Quantize(np.dtype("int8")), whole(3), whole(3), whole(3, dtype="int8")), DTypeError,
     ),
@@ -227,6 +234,7 @@ ACCEPTED = {
     "attention": attention, "attention with a window": lambda: attention(causal=True, window=1), "boxes": boxes,
     "boxes in groups": lambda: boxes(groups=[((5,), "int64")]), "regions": regions,
     "regions at corners": lambda: regions("corners", 1), "weighted rows": rows, "trees": trees,
+    "sums of leaves": tree_sums,
     "positions of no element": lambda: cg.take_along_axis(var(3, 0), whole(3, 0), 1),
     "truth of bytes": lambda: cg.bitcast(whole(3, dtype="int8"), bool),
     "choices of a tuple and a list": lambda: cg.cond(True, lambda x: (x, x), lambda x: [x, x], var(2))[0],

@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.passes.sum_leaves import sum_leaves
 from tests.support.rewrites import ops_of
+from tests.support.tolerance import assert_close
 
 FEATURES, BELOW, ABOVE = [1, -1, 0, -1, -1, 0, -1, -1], [1, 0, 3, 0, 0, 6, 0, 0], [2, 0, 4, 0, 0, 7, 0, 0]
 LIMITS, ROOTS = [2.0, 0, -1, 0, 0, 7, 0, 0], [0, 5, 2]
@@ -32,7 +33,7 @@ def test_a_sum_over_trees_takes_no_bytes_for_each_tree(dtype, targets):
     want = cg.compile(node, X, engine="reference")(VALUES)
     got = function(VALUES)
     assert got.dtype == dtype and got.shape == (19, targets)
-    np.testing.assert_allclose(got, want, rtol=1e-5 if dtype == "f4" else 1e-14)
+    assert_close(got, want)
 
 
 def test_missing_numbers_keep_their_way():
@@ -63,4 +64,4 @@ def test_other_graphs_stay_as_they_are(outputs):
     assert not ops_of(sum_leaves(tuple(outputs)))["tree_sums"]
     values = np.abs(VALUES) % 8
     for got, want in zip(cg.compile(outputs, X)(values), cg.compile(outputs, X, engine="reference")(values)):
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+        assert_close(got, want)
