@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import cgraph as cg
 from cgraph.engine.cpu import cores as cores_module
 from cgraph.engine.cpu.cores import cores, quota_of
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cpu.memory import memory_nbytes
 
 
@@ -104,3 +106,10 @@ def test_cores_are_the_whole_ones_of_the_quota_among_those_that_are_allowed(monk
         cores_module, "quota_of", lambda *where: {("/proc/self/cgroup", "/sys/fs/cgroup"): quota}[where]
     )
     assert cores.__wrapped__() == count
+
+
+def test_a_program_runs_on_the_processors_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr("cgraph.engine.cpu.engine.cores", lambda: 5)
+    x = cg.Var((3,))
+    for threads, count in ((0, 5), (2, 2)):
+        assert cg.compile(cg.exp(x), x, engine=CpuEngine(threads=threads)).program.threads == count

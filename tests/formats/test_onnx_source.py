@@ -34,6 +34,24 @@ def opened(folder, *tensors):
     return open_source(folder / "net.onnx")
 
 
+def first_of(source):
+    return source.array(source.proto.graph.initializer[0]).tolist()
+
+
+@pytest.mark.parametrize("links", [1, 2])
+def test_tensors_of_a_model_that_is_a_link_are_beside_the_file(folder, links):
+    opened(folder, beside(length=8))
+    path = folder / "net.onnx"
+    for i in range(links):
+        (folder / f"links {i}").mkdir()
+        link = folder / f"links {i}" / f"other {i}.onnx"
+        link.symlink_to(path)
+        path = link
+    assert first_of(open_source(path)) == [0, 1]
+    (path.parent / "w.bin").write_bytes(np.arange(6, 12, dtype="<f4").tobytes())
+    assert first_of(open_source(path)) == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("shape", "entries", "want"),
     [

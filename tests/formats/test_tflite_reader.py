@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.tflite import load, reader
@@ -65,6 +66,15 @@ def test_a_shape_that_is_computed_of_constants_is_one():
     total = net.op("ADD", [net.constant(np.array([2, 1], "i4")), net.constant(np.array([1, 1], "i4"))], "int32")
     model = load(net.bytes(net.op("RESHAPE", [x, total])))
     assert model.outputs[0].shape == (3, 2) and isinstance(model.values[f"t{total}"].op, ConstOp)
+
+
+def test_one_number_gets_a_shape_without_axes():
+    net = Network()
+    x = net.input((1, 1))
+    y = net.op("RESHAPE", [x, net.constant(np.zeros(0, "i4"))])
+    found = load(net.bytes(y))
+    assert found.outputs[0].shape == ()
+    assert cg.compile(found.outputs[0], found.inputs)(np.full((1, 1), 3, "f4")) == 3
 
 
 def test_missing_operators_are_counted_by_name():

@@ -166,6 +166,19 @@ def test_methods_take_what_the_library_uses_and_what_numpy_has():
     assert not hasattr(x, "nothing_of_this_name")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.max(0, None), lambda x: x.min(1, None), lambda x: x.sum(0, None), lambda x: x.mean(1, None),
+        lambda x: x.clip(1, 4, None), lambda x: x.std(0, None), lambda x: x.var(1, None), lambda x: x.cumsum(0, None),
+        lambda x: x.prod(1, None), lambda x: x.any(1, None), lambda x: x.argmax(0, None), lambda x: x.round(1, None),
+    ],
+)  # fmt: skip
+def test_methods_take_as_many_arguments_by_position_as_those_of_numpy(call):
+    a = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(call(cg.Const(a)).eval(), call(a))
+
+
 # -- what a node is not ------------------------------------------------------------------------------------------------
 
 

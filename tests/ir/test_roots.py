@@ -1,5 +1,7 @@
 """What is known of a graph goes along with its outputs; a graph is rebuilt no further than it changes."""
 
+import pytest
+
 import cgraph as cg
 from cgraph.ir.roots import Roots, rebuild
 from cgraph.ops.elementary import Sin
@@ -64,3 +66,18 @@ def test_only_ops_of_the_named_kinds_and_users_of_replacements_are_asked():
 
     rebuild(outputs, change, {type(outputs[0].operands[0].op)})
     assert asked == ["sin", "exp"]
+
+
+@pytest.mark.parametrize("changed", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+def test_a_node_of_another_kind_is_rebuilt_whichever_of_its_operands_was_replaced(changed):
+    conditions = cg.Var(X.shape, "bool")
+    parts = [cg.logical_not(conditions), cg.sin(X), cg.cos(X)]
+    node = cg.where(*parts)
+
+    new_parts = {parts[i]: conditions if i == 0 else cg.exp(X) for i in changed}
+
+    def change(node, new):
+        return new_parts.get(node)
+
+    (found,) = rebuild((node,), change, {type(x.op) for x in parts})
+    assert all(got is new_parts.get(part, part) for got, part in zip(found.operands, parts, strict=True))

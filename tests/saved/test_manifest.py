@@ -91,6 +91,19 @@ def test_only_whole_manifests_of_this_format_are_read():
     with pytest.raises(FormatError, match=f"the manifest of {len(raw)} bytes has another checksum"):
         entries_of(np.frombuffer(bytes(raw), np.uint8))
     assert unique([("a", 1), ("b", 2)]) == {"a": 1, "b": 2}
+    for first, second in ((1, 2), (1, 1), (1, True), ([], []), (None, None)):
+        with pytest.raises(FormatError, match="two entries"):
+            unique([("a", first), ("b", 0), ("a", second)])
+
+
+@pytest.mark.parametrize("strides", [(-24, -8), (-24, 8), (24, -8), (24, 8)])
+def test_an_output_may_run_backwards_along_any_axes(strides):
+    least = sum((n - 1) * -stride for n, stride in zip((4, 3), strides) if stride < 0)
+    whole = 4 * 3 * 8
+    check_inside(View(Pointer("arena", least), (4, 3), strides, "f8"), whole)
+    for offset in (least - 8, least + 8):
+        with pytest.raises(FormatError, match="outside of its memory"):
+            check_inside(View(Pointer("arena", offset), (4, 3), strides, "f8"), whole)
 
 
 def test_what_does_not_fit_is_named_first_the_version_then_the_system_then_the_processor():
