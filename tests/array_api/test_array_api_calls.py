@@ -58,6 +58,14 @@ def refuse(*args, **kwargs):
     raise ShapeError("refused")
 
 
+@pytest.mark.parametrize("pack", [lambda *xs: list(xs), lambda *xs: xs, lambda x, y: [[x], (y, 1)]])
+def test_pending_nodes_of_arrays_in_lists_are_counted(pack):
+    x, y = array(1, 2) + array(3, 4), array(5, 6)
+    for arguments, named in (((pack(x, y),), {}), ((), {"xs": pack(x, y)})):
+        joined = call_lazily_or_eagerly("joined", lambda xs: node_of(x) + 1, refuse, arguments, named)
+        assert joined.count == 1 + x.count + y.count
+
+
 def test_the_lazy_function_is_first_and_the_eager_one_only_where_it_refuses():
     x, y = array(1, 2), array(3, 4)
     before = COUNTS.copy()

@@ -43,6 +43,9 @@ ROWS = {
     "matmul over nothing": (Matmul(), [(2, 0), (0, 4)]),
     "attention": (Attention(0.5, True), [(2, 4, 5, 3), (2, 2, 5, 3), (2, 2, 5, 2)]),
     "safe attention": (Attention(0.5, True, safe=True), [(2, 4, 5, 3), (2, 2, 5, 3), (2, 2, 5, 2)]),
+    "attention with a start": (
+        Attention(0.5, True, has_start=True), [(2, 4, 3, 3), (2, 2, 5, 3), (2, 2, 5, 2), ((2,), I)],
+    ),
     "attention with a mask": (Attention(0.5, has_mask=True), [(1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 2), (1, 1, 3, 5)]),
     "attention with a mask of all batch elements": (
         Attention(0.5, has_mask=True),

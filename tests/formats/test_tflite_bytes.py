@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.engine.reference import evaluate
+from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
 from cgraph.formats.tflite.fixed import parts_of
 from cgraph.formats.tflite.source import TfliteSource
@@ -138,6 +139,20 @@ REFUSED = {
 def test_what_has_no_arithmetic_here_is_refused(kind):
     net = Quantised("int8", np.random.default_rng(6))
     refused(load, net.bytes(REFUSED[kind](net)))
+
+
+@pytest.mark.parametrize("count", [1, 3, 5, 8])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"])
+def test_a_bias_has_one_number_for_each_filter(kind, dtype, count):
+    net = Quantised("int8", np.random.default_rng(6))
+    x = net.bytes_in((1, 4) if kind == "FULLY_CONNECTED" else (1, 3, 3, 4))
+    shape, axis = {"CONV_2D": ((4, 1, 1, 4), 0), "DEPTHWISE_CONV_2D": ((1, 1, 1, 4), 3)}.get(kind, ((4, 4), 0))
+    bias = net.constant(np.ones(count, dtype), scale=0.0001)
+    options = {} if kind == "FULLY_CONNECTED" else {"stride_w": 1, "stride_h": 1}
+    y = net.op(kind, [x, net.filters(shape, axis, 4), bias], net.made(), **options)
+    with pytest.raises(FormatError, match=f"a bias of {count} numbers of {dtype} for 4 filters"):
+        load(net.bytes(y))
 
 
 def test_a_scale_that_rounds_to_a_whole_power_keeps_31_bits():

@@ -104,6 +104,13 @@ REFUSED = {
     "Winograd: lanes": (lambda: winograd(laned(lanes=4)), "do not fit"),
     "Winograd: results": (lambda: winograd(laned(), laned(h=5, halo=0)), "is not the result of"),
     "Winograd: residual": (lambda: winograd(laned(), residual=laned(c=16, halo=0)), "is not the result of"),
+    **{
+        f"a convolution: a residual of other {name}": (
+            lambda more=more: check_result(SHAPE, laned(halo=0), laned(halo=0, **more)),
+            "is not the result of",
+        )
+        for name, more in (("images", {"n": 3}), ("channels", {"c": 16}), ("rows", {"h": 5}), ("columns", {"w": 5}))
+    },
     "Winograd: workspace": (lambda: winograd(laned()), "has 0 bytes"),
     "Winograd: a first channel inside a block": (lambda: winograd(INSIDE), "offset 4 is not a multiple of 8 lanes"),
     "a convolution: a first channel inside a block": (lambda: convolve(INSIDE), "offset 4 is not a multiple of 8"),
