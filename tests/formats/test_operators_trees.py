@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.trees import AGGREGATES, AttributeNames
@@ -111,3 +112,29 @@ def test_a_node_that_is_listed_twice_is_named_by_its_tree_and_number():
     assert names.find(*asked).tolist() == [3, 1, 0, 2, -1, -1]
     empty = AttributeNames.of(trees[:0], numbers[:0])
     assert empty.find(*asked).tolist() == [-1] * 6
+
+
+def test_a_forest_of_many_nodes_is_read():
+    """Its lists are written number by number, as skl2onnx does: over a million fields of a few bytes."""
+    trees = 28_000
+    nodes = np.tile([0, 1, 2], trees)
+    owners = np.repeat(np.arange(trees), 3)
+    leaves = np.arange(trees).repeat(2)
+    attributes = {
+        "nodes_treeids": owners, "nodes_nodeids": nodes, "nodes_featureids": np.tile([1, 0, 0], trees),
+        "nodes_truenodeids": np.tile([1, 0, 0], trees), "nodes_falsenodeids": np.tile([2, 0, 0], trees),
+        "nodes_missing_value_tracks_true": 0 * nodes, "nodes_values": np.tile([0.5, 0, 0], trees).astype("f4"),
+        "nodes_hitrates": np.ones(3 * trees, "f4"), "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * trees,
+        "target_treeids": leaves, "target_nodeids": np.tile([1, 2], trees), "target_ids": 0 * leaves,
+        "target_weights": np.tile([1, 2], trees).astype("f4"), "n_targets": 1,
+    }  # fmt: skip
+    given = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in attributes.items()}
+    node = helper.make_node("TreeEnsembleRegressor", ["X"], ["y"], domain="ai.onnx.ml", **given)
+    floats = TensorProto.FLOAT
+    x, y = (helper.make_tensor_value_info(name, floats, (3, width)) for name, width in (("X", 2), ("y", 1)))
+    graph = helper.make_graph([node], "forest", [x], [y])
+    sets = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 18)]
+    raw = helper.make_model(graph, opset_imports=sets, ir_version=10).SerializeToString()
+    found = load(raw)
+    got = cg.compile(found.outputs[0], found.inputs)(np.array([[0, 0], [0, 1], [9, 0.5]], "f4"))
+    np.testing.assert_array_equal(got, [[trees], [2 * trees], [trees]])

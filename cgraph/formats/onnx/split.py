@@ -36,7 +36,7 @@ DEEPEST = 100  # nesting depth of messages, as in protobuf
 # bytes of memory, measured with protobuf 6 (upb), whose arrays have up to as much spare capacity
 NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # of a number; a text; a message; each possible field of a message
 CUT = 1000  # bytes of memory of one range that is omitted
-WORK = 500  # cost of visiting a field, in computed elements
+WORK = 100  # cost of visiting a field, in computed elements
 Piece = memoryview | bytes
 
 
