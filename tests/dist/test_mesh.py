@@ -3,6 +3,7 @@
 import re
 import selectors
 import socket
+import ssl
 import time
 from collections import deque
 from contextlib import closing
@@ -342,3 +343,21 @@ def test_giving_up_ends_all_connections_and_closing_closes_them():
     for link, other in pairs.values():
         assert link.socket.fileno() == -1
         other.close()
+
+
+@pytest.mark.parametrize(
+    "error", [ssl.SSLError("bad record"), TimeoutError("timed out"), ConnectionResetError("reset")]
+)
+@pytest.mark.parametrize("call", ["send", "recv_into"])
+def test_a_connection_that_breaks_in_any_way_is_a_lost_member(call, error):
+    def broken(*args):
+        raise error
+
+    calls = {"send": len, "recv_into": len, call: broken}
+    link = Link(3, SimpleNamespace(setblocking=lambda flag: None, setsockopt=lambda *args: None, **calls))
+    if call == "send":
+        link.send(0, 0, np.zeros(2, "f4"))
+    else:
+        link.want(0, 0, np.zeros(2, "f4"), lambda: None)
+    with pytest.raises(LostError, match="the connection to member 3 broke"):
+        link.move()
