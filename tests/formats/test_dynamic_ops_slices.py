@@ -76,6 +76,31 @@ def test_other_axes_of_joined_values_have_one_length():
     assert holds(c, {n.node: 3, m.node: 3}) and not holds(c, {n.node: 3, m.node: 2})
 
 
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("dynamic", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_every_other_axis_of_joined_values_is_cut(axis, dynamic, swapped):
+    """The arrays have unequal room along each axis whose length a run decides."""
+    beside = [a for a in range(3) if a != axis]
+    cut = [beside[i] for i in dynamic]
+    rooms = [[4, 3, 5], [4, 3, 5]]
+    for i, a in enumerate(cut):
+        rooms[(i + swapped) % 2][a] += 2
+    operands = [Var(tuple(room), "float32", name) for room, name in zip(rooms, "xy")]
+    values = [i * 1000 + np.arange(x.size, dtype="f4").reshape(x.shape) for i, x in enumerate(operands)]
+    c = context(*operands)
+    lengths = [{a: length(c, f"{x.name}{a}", x.shape[a]) for a in cut} for x in operands]
+    joined = join_along(c, [ragged(x, n) for x, n in zip(operands, lengths)], axis)
+    for sizes in product((0, 1, 3), repeat=len(cut)):
+        run = {n[a].node: m for n in lengths for a, m in zip(cut, sizes)}
+        index = tuple(slice(dict(zip(cut, sizes)).get(a)) for a in range(3))
+        got = value_of(joined, {**dict(zip(operands, values)), **run})
+        np.testing.assert_array_equal(got, np.concatenate([x[index] for x in values], axis))
+        assert holds(c, run)
+        for a in cut:
+            assert not holds(c, {**run, lengths[1][a].node: run[lengths[1][a].node] + 1})
+
+
 def test_a_whole_axis_is_repeated():
     c = context(X, X, maximum={"y": 6})
     n, times = length(c, "n", 2), length(c, "t", 3)

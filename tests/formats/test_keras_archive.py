@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from itertools import product
 
 import numpy as np
 import pytest
@@ -79,6 +80,24 @@ def test_arrays_stay_in_the_file_where_they_are_aligned(tmp_path, read):
         file = read(path)
         mapped.append({mapping_of(x) is not None for arrays in file.weights.values() for x in arrays.values()})
     assert sorted(mapped, key=str) == [{False}, {False}, {False}, {True}]
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("packed", list(product([False, True], repeat=3)))
+def test_only_the_packing_of_the_weights_decides_whether_they_stay_in_the_file(tmp_path, read, packed):
+    mapped = set()
+    for length in range(4):
+        path = tmp_path / f"{length}.keras"
+        with zipfile.ZipFile(path, "w") as file:
+            contents = {"metadata.json": " " * length} | members()
+            for (name, x), is_packed in zip(contents.items(), packed):
+                file.writestr(name, x, zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED)
+        found = read(path).weights
+        for name, x in ARRAYS.items():
+            group, _, number = name.partition("/vars/")
+            np.testing.assert_array_equal(found[group][number], x)
+            mapped.add(mapping_of(found[group][number]) is not None)
+    assert (True in mapped) == (not packed[2])
 
 
 @pytest.mark.parametrize("apart", [False, True])

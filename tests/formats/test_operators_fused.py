@@ -172,6 +172,32 @@ def test_products_of_dynamic_lengths(rng, tmp_path):
         assert_near(got, want, "float32 products and a residual")
 
 
+@pytest.mark.parametrize("kind", ["FusedMatMul", "TransposeMatMul"])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("flags", list(product((0, 1), repeat=2)))
+def test_batch_axes_are_moved_only_with_fixed_lengths(kind, side, flags):
+    """A mask selects the batches of either operand."""
+    import onnx
+
+    names = ["a", "b"]
+    names[side] = "rows"
+    options = dict(zip(("transBatchA", "transBatchB"), flags))
+    nodes = [
+        helper.make_node("Compress", ["ab"[side], "mask"], ["rows"], axis=0),
+        helper.make_node(kind, names, ["y"], domain="com.microsoft", **options),
+    ]
+    info = helper.make_tensor_value_info
+    inputs = [info("a", 1, (3, 3, 3)), info("b", 1, (3, 3, 3)), info("mask", onnx.TensorProto.BOOL, (3,))]
+    graph = helper.make_graph(nodes, "g", inputs, [info("y", 1, None)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    raw = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    if any(flags):
+        with pytest.raises(FormatError, match="transBatchA and transBatchB are not supported with dynamic lengths"):
+            load(raw)
+    else:
+        load(raw)
+
+
 def test_attention_is_found_in_fused_products(rng):
     """As onnxruntime writes it: the factor of the scores is that of the product."""
     shape = (1, 2, 40, 16)
