@@ -15,6 +15,7 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ravel, reshape
 from cgraph.ops.sort import sort
 from cgraph.ops.take import put_along_axis as put_along
+from cgraph.transforms.weak import SAMPLES
 
 UPDATES = {
     np.add: "add",
@@ -28,14 +29,11 @@ UPDATES = {
 """Ufuncs with a method ``at``, and the method of `Elements` that does the same."""
 
 
-NUMBERS = (bool, int, float, complex)
-
-
 @locates_errors
 def copyto(dst: Node, src: Any, casting: str = "same_kind", where: Any = True) -> Node:
     """Return `dst` with the values of `src` where a mask is True. DTypeError for values of another kind."""
     new = as_node(src, dst.dtype)
-    dtype = np.result_type(dst.dtype, src) if type(src) in NUMBERS else new.dtype
+    dtype = np.result_type(dst.dtype, src) if type(src) in SAMPLES else new.dtype
     if not np.can_cast(dtype, dst.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"np.copyto does not copy {dtype} to {dst.name} {dst.spec} with casting={casting!r}; use astype first"
