@@ -62,6 +62,18 @@ def test_floats_hold_no_lengths(limits):
     assert limits.source(Var((2,), "float32", "w")) is None
 
 
+def test_bounds_of_some_runs_leave_those_of_all_runs_alone(limits):
+    n, m = Var((), "int64", "n"), Var((2,), "int64", "m")
+    limits.at_most(n, 9, 2)
+    limits.at_most(m, 4)
+    y = n * 2 + m
+    assert [v.tolist() for v in limits.bounds(n)] == [2, 9] and limits.bounds(y)[1].tolist() == [22, 22]
+    some = limits.case(n, 3, 5)
+    assert [v.tolist() for v in some.bounds(n)] == [3, 5] and some.bounds(y)[1].tolist() == [14, 14]
+    assert some.bounds(n < 3)[1] == 0 and limits.bounds(n < 3)[1] == 1
+    assert [v.tolist() for v in limits.bounds(n)] == [2, 9] and limits.bounds(y)[1].tolist() == [22, 22]
+
+
 def test_steps_are_shared_by_length(limits):
     assert limits.steps(3) is limits.steps(3) is not limits.steps(4)
     assert limits.steps(3).op.array.tolist() == [0, 1, 2] and limits.steps(3).dtype == np.int64

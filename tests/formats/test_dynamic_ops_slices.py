@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.formats.onnx.dynamic.bounds import Size
+from cgraph.formats.onnx.dynamic.value import Ragged, node_in, pads_zeros
 from cgraph.formats.onnx.dynamic_ops.slices import (
     clip_index,
     expand_to,
@@ -15,7 +17,10 @@ from cgraph.formats.onnx.dynamic_ops.slices import (
     slice_axis,
     wrap_index,
 )
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
+from cgraph.ops.rows import SetRows
 from tests.support.onnx_context import context, holds, length, ragged, value_of
 
 X = Var((2, 5), "float32", "x")
@@ -99,6 +104,65 @@ def test_every_other_axis_of_joined_values_is_cut(axis, dynamic, swapped):
         assert holds(c, run)
         for a in cut:
             assert not holds(c, {**run, lengths[1][a].node: run[lengths[1][a].node] + 1})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "uint8"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("sizes", [(3,), (1, 2), (0, 3), (3, 0)])
+def test_parts_are_written_into_the_first_array_if_it_has_room(dtype, axis, sizes):
+    """The state of a loop has room for all rounds; the array that it had is not copied."""
+    shape = np.array([2, 5])
+    shape[axis] = 8
+    x = Var(tuple(shape), dtype, "x")
+    parts = [Var((m, 5) if axis == 0 else (2, m), dtype, f"part{m}") for m in sizes]
+    c = context(x, *parts)
+    n = length(c, "n", 5)
+    joined = join_along(c, [Ragged(x, {axis: n}), *parts], axis)
+    assert any(isinstance(node.op, SetRows) for node in post_order([node_in(joined)]))
+    assert node_in(joined).shape == x.shape
+    values = {v: (np.arange(1, v.size + 1) * 3 % 7).reshape(v.shape).astype(dtype) for v in (x, *parts)}
+    for m in (0, 2, 5):
+        got = value_of(joined, {**values, n.node: m})
+        want = [values[x][:m] if axis == 0 else values[x][:, :m], *(values[v] for v in parts)]
+        np.testing.assert_array_equal(got, np.concatenate(want, axis))
+    wide = Ragged(x, {axis: Size(n.node, 0, 6)})
+    assert not any(isinstance(node.op, SetRows) for node in post_order([node_in(join_along(c, [wide, *parts], axis))]))
+
+
+def test_what_is_known_to_be_zero_stays_zero_behind_fixed_parts_alone():
+    x, part = Var((2, 8), "float32", "x"), Var((2, 3), "float32", "part")
+    c = context(x, part)
+    n, m = length(c, "n", 5), length(c, "m", 3)
+    state = Ragged(x, {1: n})
+    assert not pads_zeros(c.limits, state) and not pads_zeros(c.limits, join_along(c, [state, part], 1))
+    c.limits.zero_padded[x] = {1: n.node}
+    joined = join_along(c, [state, part], 1)
+    assert pads_zeros(c.limits, joined)
+    assert not pads_zeros(c.limits, Ragged(joined.node, {1: n}))
+    assert not pads_zeros(c.limits, join_along(c, [state, ragged(part, {1: m})], 1))
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_rows_from_a_computed_start_inside_the_axis_have_a_fixed_number(rows):
+    c = context(X)
+    at = Var((), "int64", "at")
+    c.limits.at_most(at, 5 - rows, 0)
+    y = slice_axis(c, X, 1, c.limits.length(at), c.limits.length(at + rows), 1)
+    assert isinstance(y, Node) and y.shape == (2, rows)
+    for start in range(6 - rows):
+        np.testing.assert_array_equal(value_of(y, {X: VALUES, at: start}), VALUES[:, start : start + rows])
+    assert not c.limits.checks
+
+
+@pytest.mark.parametrize(("least", "most"), [(0, 3), (-1, 2)])
+def test_rows_that_may_lie_outside_the_axis_have_none(least, most):
+    c = context(X)
+    at = Var((), "int64", "at")
+    c.limits.at_most(at, most, least)
+    y = slice_axis(c, X, 1, c.limits.length(at), c.limits.length(at + 3), 1)
+    assert isinstance(y, Ragged)
+    for start in range(least, most + 1):
+        np.testing.assert_array_equal(value_of(y, {X: VALUES, at: start}), VALUES[:, start : start + 3 or None])
 
 
 def test_a_whole_axis_is_repeated():

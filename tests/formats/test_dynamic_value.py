@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.dynamic.bounds import Size
 from cgraph.formats.onnx.dynamic.value import (
     LONG_MASK,
@@ -144,3 +145,15 @@ def test_a_maximum_of_another_value_is_refused(c, kind):
     }
     with pytest.raises(FormatError, match="maximum gives 5 for 'five', which is neither"):
         apply_maximum(c.limits, "five", values[kind])
+
+
+def test_an_array_that_is_zero_behind_its_lengths_is_not_filled_with_zeros_again(c):
+    x = Var((2, 3, 4), "float32", "x")
+    n, m = length(c, "n", 3), length(c, "m", 4)
+    value = Ragged(x, {1: n, 2: m})
+    c.limits.zero_padded[x] = {1: n.node, 2: m.node}
+    assert fill_padding(c.limits, value, 0) is x and fill_padding(c.limits, value, False, [2]) is x
+    turned = cg.transpose(cg.transpose(x, (2, 0, 1)), (1, 0, 2))  # [2, 4, 3]
+    for lengths, is_zero in (({1: m, 2: n}, True), ({1: n, 2: m}, False), ({1: m}, False)):
+        assert (fill_padding(c.limits, Ragged(turned, lengths), 0) is turned) == is_zero
+    assert fill_padding(c.limits, value, 1) is not x and fill_padding(c.limits, value, -np.inf) is not x

@@ -48,6 +48,21 @@ def test_a_loop_takes_as_many_turns_as_it_is_told_when_run():
         load(raw, maximum={"n": 6}).compile()(x=x_of(), n=np.int64(7))
 
 
+def test_a_maximum_of_the_rounds_never_cuts_them():
+    """The trip count of a run, or of the file, may be larger; the condition may still end the loop before."""
+    raw = open_model([ROW, node("Loop", ["n", "c", "sum"], ["y", "z"], body=body())], {"x": X, "n": ONE}, LOOP, "y z")
+    function = agrees(raw, given("n", 0, 2, 3, x=x_of()), {"y": 3})
+    with pytest.raises(InputError, match=r"not ended after 3 turns; a larger maximum=\{'y': n\} allows more"):
+        function(x=x_of(), n=np.int64(4))
+    x = np.full((4, 3), 0.5, "f4")  # four rounds to the limit of 2
+    for trips in (9, 2**63 - 1):
+        constants = LOOP | {"n": np.int64(trips)}
+        raw = open_model([ROW, node("Loop", ["n", "c", "sum"], ["y", "z"], body=WHILE)], {"x": X}, constants, "y z")
+        agrees(raw, [{"x": x}], {"y": 4})
+        with pytest.raises(InputError, match="not ended after 3 turns"):
+            load(raw, maximum={"y": 3}).compile()(x=x)
+
+
 def test_a_maximum_holds_in_each_round_of_an_unrolled_loop():
     """A speech model pads each utterance to a length that it computes from the sentence."""
     nodes = [

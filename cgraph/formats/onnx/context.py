@@ -147,7 +147,7 @@ class Context(Record, eq=False):
             names = [self.read[i] for i in places if self.value(i) is not None and self.is_open(i)]
             missing = self.evaluator.missing(length.node)
             reason = f"nothing bounds axis {axis}, whose length is known only at run time"
-            raise UnknownError(reason, {}, missing, [*names, *self.written[:1]])
+            raise UnknownError(reason, {}, missing, [*names, *self.written_names[:1]])
         if length.node in self.limits.trusting:
             self.limits.check(length.node <= int(most), f"{self.unequal}: axis {axis} is longer than {most:.0f}")
         return max(int(most), 0)
@@ -155,7 +155,13 @@ class Context(Record, eq=False):
     @property
     def maximum(self) -> float:
         """Return the user's maximum for the first result; infinite if there is none."""
-        return self.limits.maximum.get(self.written[0], np.inf) if self.written else np.inf
+        names = self.written_names
+        return self.limits.maximum.get(names[0], np.inf) if names else np.inf
+
+    @property
+    def written_names(self) -> list[str]:
+        """Return the names of the results that have one."""
+        return [name for name in self.written if name]
 
     def constant(self, i: int) -> np.ndarray:
         """Return the value of operand i, which must be constant."""

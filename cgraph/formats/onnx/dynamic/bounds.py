@@ -81,6 +81,7 @@ class LengthBounds:
         self.used: set[str] = set()
         self.rounds: set[str] = set()  # names whose maximum is that of a loop's rounds
         self.trusting: set[Node] = set()  # nodes whose bounds hold unless a float in their computation is NaN
+        self.zero_padded: dict[Node, dict[int, Node]] = {}  # arrays that are zero beyond these lengths, by axis
         self.checks: list[Check] = []
         self.choices = 0  # values of which only a run decides the number of axes
         self._most: dict[Node, int] = {}
@@ -114,11 +115,18 @@ class LengthBounds:
             self.check(cg.less_equal(cg.max(node), most), text)
             self.at_most(node, most)
 
-    def at_most(self, node: Node, most: int) -> None:
-        """Record that no element of a value is larger; the caller has checked it."""
+    def at_most(self, node: Node, most: int, least: float = -inf) -> None:
+        """Record that no element of a value is larger, or less than `least`; the caller has checked it."""
         self._most[node] = min(most, self._most.get(node, most))
         low, high = self.bounds(node)
-        self._bounds[node] = low, np.minimum(high, most)
+        self._bounds[node] = np.maximum(low, least), np.minimum(high, most)
+
+    def case(self, node: Node, least: float, most: float) -> "LengthBounds":
+        """Return the bounds of values in the runs in which all elements of one are between two numbers."""
+        other = LengthBounds({}, self.allowance)
+        other._most = dict(self._most)
+        other._bounds[node] = np.full(node.shape, float(least)), np.full(node.shape, float(most))
+        return other
 
     def use_for_rounds(self, names: Iterable[str]) -> None:
         """Record that the maximum of these names, if there is one, is that of a loop's rounds."""

@@ -15,6 +15,7 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size, bounds_of_length, most
 from cgraph.ir.graph import Node
 from cgraph.ops.prefix import prefix
+from cgraph.ops.shape import Transpose
 from cgraph.record import Record
 
 LONG_MASK = 1 << 16  # elements from which on a mask is computed as a matrix
@@ -125,7 +126,19 @@ def fill_padding(limits: LengthBounds, x: Array, fill: Any, axes: Sequence[int] 
     """Return the array with padding of one number, along all dynamic axes or some."""
     if not isinstance(x, Ragged) or (axes is not None and not set(axes) & set(x.counts)):
         return node_in(x)
+    if np.all(fill == 0) and pads_zeros(limits, x):
+        return x.node
     return cg.where(valid_mask(limits, x, axes), x.node, np.asarray(fill, x.dtype))
+
+
+def pads_zeros(limits: LengthBounds, x: Ragged) -> bool:
+    """Return True if the array of a value is known to be zero beyond its lengths; its axes may be transposed."""
+    node, counts = x.node, {axis: count.node for axis, count in x.counts.items()}
+    while isinstance(node.op, Transpose):
+        counts = {node.op.axes[axis]: count for axis, count in counts.items()}
+        node = node.operands[0]
+    ends = limits.zero_padded.get(node, {})
+    return len(ends) == len(counts) and all(ends.get(axis) is count for axis, count in counts.items())
 
 
 def common_length(limits: LengthBounds, lengths: Sequence[Length], text: str) -> Length:

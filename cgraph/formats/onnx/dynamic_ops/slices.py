@@ -15,12 +15,15 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context
 from cgraph.formats.onnx.dynamic.apart import most_apart
 from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
+from cgraph.formats.onnx.dynamic.distance import exact_distance
 from cgraph.formats.onnx.dynamic.value import (
     Array,
+    Ragged,
     common_length,
     counts_of,
     lengths_of,
     node_in,
+    pads_zeros,
     part_of_axis,
     resize_axis,
     with_lengths,
@@ -67,6 +70,9 @@ def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step
         raise FormatError(f"step {step} is not supported: give a step above or below 0")
     room, length = node_in(x).shape[axis], lengths_of(x)[axis]
     n = unwrap(length)
+    rows = rows_inside(c, length, start, end) if step == 1 else None
+    if rows is not None:
+        return take_along(c, x, axis, unwrap(start) + c.limits.steps(rows), rows)
     first, last = (wrap_index(unwrap(v), n) for v in (start, end))
     if step > 0:
         first, last = clip_index(first, 0, n), clip_index(last, 0, n)
@@ -83,6 +89,14 @@ def slice_axis(c: Context, x: Array, axis: int, start: Length, end: Length, step
             part_of_axis(node_in(x), axis, slice(first, first + places * step, step)), {**counts_of(x), axis: size}
         )
     return take_along(c, x, axis, first + c.limits.steps(places) * step, size)
+
+
+def rows_inside(c: Context, length: Length, start: Length, end: Length) -> int | None:
+    """Return the number of elements of a slice from a computed start, if it is inside the axis in all runs."""
+    if not isinstance(start, Size) or not isinstance(end, Size) or isinstance(length, Size):
+        return None
+    rows = exact_distance(c.limits, end, start)
+    return rows if rows is not None and rows >= 0 and start.low >= 0 and end.high <= length else None
 
 
 def limit_count(c: Context, count: Node, apart: int | None, step: float) -> None:
@@ -103,6 +117,8 @@ def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:
             lengths[a] = common_length(c.limits, beside, c.unequal)
     nodes = [shrink(x, lengths) for x in values]
     parts = [lengths_of(x)[axis] for x in values]
+    if holds_all(nodes[0], parts, axis):
+        return append_along(c, values, nodes, axis, lengths)
     whole = cg.concat(nodes, axis)
     if not any(isinstance(n, Size) for n in parts):
         return with_lengths(whole, lengths)
@@ -113,6 +129,25 @@ def join_along(c: Context, values: Sequence[Array], axis: int) -> Array:
         moved = cg.where(places >= begin, places + (room - begin), moved)
         begin, room = begin + unwrap(part), room + node.shape[axis]
     return take_along(c, with_lengths(whole, lengths), axis, moved, as_length(c, begin))
+
+
+def holds_all(first: Node, parts: Sequence[Length], axis: int) -> bool:
+    """Return True if the array of the first part is large enough for all parts, as the state of a loop that grows."""
+    return isinstance(parts[0], Size) and sum(map(most, parts)) <= first.shape[axis]
+
+
+def append_along(
+    c: Context, values: Sequence[Array], nodes: Sequence[Node], axis: int, lengths: dict[int, Length]
+) -> Array:
+    """Write all parts but the first behind it, into its array. Nothing is copied if no later step reads it."""
+    first, *others = values
+    whole, end = nodes[0], node_of(lengths_of(first)[axis])
+    for node, x in zip(nodes[1:], others):
+        whole, end = cg.set_rows(whole, end, node, axis), end + unwrap(lengths_of(x)[axis])
+    result = with_lengths(whole, {**lengths, axis: c.limits.length(end)})
+    if isinstance(first, Ragged) and pads_zeros(c.limits, first) and all(isinstance(x, Node) for x in others):
+        c.limits.zero_padded[whole] = {a: n.node for a, n in counts_of(result).items()}
+    return result
 
 
 def shrink(x: Array, lengths: dict[int, Length]) -> Node:

@@ -7,19 +7,17 @@ from typing import Any
 import numpy as np
 
 from cgraph.autodiff import gradient
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, PositionError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Value, operator
 from cgraph.formats.onnx.dynamic.bounds import Length, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged, with_lengths
 from cgraph.formats.onnx.either import Selector, are_alike, build_both, select_array
-from cgraph.formats.onnx.operators.counted import counted_loop
+from cgraph.formats.onnx.operators.counted import MOST_TRIPS, check_end, counted_loop, grown_loop
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
-
-MOST_TRIPS = 10_000
 
 
 @operator("If")
@@ -95,7 +93,7 @@ class Turns:
 
 @operator("Loop")
 def loop(c: Context) -> tuple[Value, ...]:
-    """Import Loop, unrolled. A condition at run time needs a maximum number of iterations."""
+    """Import Loop, unrolled if all its conditions are known now; else see `open_loop`."""
     turns = Turns(c)
     if c.is_open(0, 1):
         return open_loop(c, turns)
@@ -124,20 +122,43 @@ def nothing_collected(c: Context, turns: Turns) -> list[Value]:
 
 def open_loop(c: Context, turns: Turns) -> tuple[Value, ...]:
     """Import a loop of as many iterations as a run needs: built once, or else unrolled."""
+    c.limits.use_for_rounds(c.written_names[:1])
     most = most_turns(c, turns)
-    c.limits.use_for_rounds(c.written[:1])
     starts = [Turns(c)] if turns.number <= 1 or most is None else []
     starts += [turns] if turns.number == 1 and not turns.ends else []  # the first round may change shapes of states
     for start in starts:
-        growing = [i for i in growing_states(start.body) if start.number == 0 and has_rows(start.state[i])]
-        counted = counted_loop(c, start, growing, most)
+        counted = counted_loop(c, start, appended_states(start), most)
         if counted is not None:
             return counted
+    start, after = Turns(c), states_after_one(c, turns)
+    grown = None if after is None else grown_loop(c, start, appended_states(start), after, most)
+    if grown is not None:
+        return grown
     if most is not None:
         return unrolled_loop(c, turns, most)
-    if turns.trips is not None:
+    if isinstance(turns.trips, Size):
         c.room(turns.trips, [0])
-    raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written[:1])
+    raise UnknownError(f"nothing bounds the iterations of a loop to {MOST_TRIPS}", maximum=c.written_names[:1])
+
+
+def appended_states(turns: Turns) -> list[int]:
+    """Return the arrays to which every iteration appends rows and which it reads for nothing else; before the first
+    iteration, since the rows are counted from there.
+    """
+    return [i for i in growing_states(turns.body) if turns.number == 0 and has_rows(turns.state[i])]
+
+
+def states_after_one(c: Context, turns: Turns) -> Sequence[Value] | None:
+    """Return the states after the first iteration; None if it cannot be built."""
+    if turns.number == 1:
+        return turns.state
+    checks = len(c.limits.checks)
+    try:
+        return Turns(c).build(c)[0]
+    except (FormatError, PositionError):
+        return None
+    finally:
+        del c.limits.checks[checks:]
 
 
 def most_turns(c: Context, turns: Turns) -> int | None:
@@ -146,14 +167,14 @@ def most_turns(c: Context, turns: Turns) -> int | None:
     bound = np.inf if trips is None else trips.high if isinstance(trips, Size) else trips
     if min(bound, c.maximum) > MOST_TRIPS:
         return None
-    return int(c.maximum if trips is None else c.room(trips, [0]))
+    return int(c.room(trips, [0]) if isinstance(trips, Size) else max(min(bound, c.maximum), 0))
 
 
 def unrolled_loop(c: Context, turns: Turns, most: int) -> tuple[Value, ...]:
     """Unroll the maximum number of iterations; after the last active one, nothing changes."""
     state, active = turns.state, cg.reshape(turns.going, ())
     count: Any = Const(np.array(turns.number, np.int64))
-    grown = {i: [state[i]] for i in growing_states(turns.body) if turns.number == 0 and has_rows(state[i])}
+    grown = {i: [state[i]] for i in appended_states(turns)}
     for i, (x,) in grown.items():
         state[i] = x[:0]  # type: ignore[index]
     while turns.number < most:
@@ -171,8 +192,7 @@ def unrolled_loop(c: Context, turns: Turns, most: int) -> tuple[Value, ...]:
         turns.collect(values)
         count = count + cg.astype(active, "int64")
         active = cg.logical_and(active, cg.reshape(turns.going, ()))
-    if turns.trips is None:
-        c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most} turns")
+    check_end(c, turns.trips, active, count, most)
     length = c.limits.length(count)
     for i, rows in grown.items():
         state[i] = join_rows(c, rows, count)
