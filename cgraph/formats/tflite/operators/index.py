@@ -94,14 +94,14 @@ def hashtable_lookup(c: TfliteContext) -> list[Node]:
 
     Operands: the keys that are looked up, the table's keys in ascending order, its values.
     """
-    wanted, keys, values = c.nodes
-    if wanted.ndim != 1 or keys.ndim != 1 or values.shape[:1] != keys.shape or not keys.size:
-        raise FormatError(f"keys {wanted.spec} and a table of keys {keys.spec} and values {values.spec} do not fit")
-    place = cg.minimum(cg.searchsorted(keys, wanted), np.int64(keys.size - 1))
-    is_found = cg.equal(cg.take(keys, place), wanted)
-    found = cg.take(values, place, axis=0)
+    queries, keys, values = c.nodes
+    if queries.ndim != 1 or keys.ndim != 1 or values.shape[:1] != keys.shape or not keys.size:
+        raise FormatError(f"keys {queries.spec} and a table of keys {keys.spec} and values {values.spec} do not fit")
+    place = cg.minimum(cg.searchsorted(keys, queries), np.int64(keys.size - 1))
+    is_found = cg.equal(cg.take(keys, place), queries)
+    rows = cg.take(values, place, axis=0)
     is_row_found = is_found.reshape((-1, *[1] * (values.ndim - 1)))
-    return [cg.where(is_row_found, found, cg.zeros_like(found)), cg.astype(is_found, "uint8")]
+    return [cg.where(is_row_found, rows, cg.zeros_like(rows)), cg.astype(is_found, "uint8")]
 
 
 @operator("SCATTER_ND", on_bytes=False)

@@ -45,10 +45,10 @@ def volume(c: TfliteContext, i: int) -> Node:
 
 def sizes(c: TfliteContext, name: str) -> tuple[int, ...]:
     """Return an option of the three axes, each at least 1."""
-    found = tuple(c.option(f"{name}_{axis}") for axis in "dhw")
-    if min(found) < 1:
-        raise FormatError(f"{name} is {list(found)}; each must be 1 or more")
-    return found
+    numbers = tuple(c.option(f"{name}_{axis}") for axis in "dhw")
+    if min(numbers) < 1:
+        raise FormatError(f"{name} is {list(numbers)}; each must be 1 or more")
+    return numbers
 
 
 def with_bias(c: TfliteContext, i: int, x: Node) -> Node:
