@@ -143,12 +143,13 @@ def lstm_of_floats(c: TfliteContext, at: LstmOperands, steps: Node, state: Seque
     """Compute with floats. Without an input gate, what is not forgotten is replaced."""
     gates = [i for i in range(GATES) if i != INPUT or c.get(at.weights) is not None]
     matrices = [c[first + i] for first in (at.weights, at.recurrent) for i in gates]
-    projection = c.get(at.projection)
-    if any(x.quantised is not None for x in (*matrices, projection) if x is not None):
+    if any(x.quantised is not None for x in (*matrices, c.get(at.projection)) if x is not None):
         raise FormatError("an LSTM of floats with weights of bytes is not supported. Quantise all of it, or nothing")
     w, u = (cg.concat([c.filters(first + i, (1, 0)) for i in gates], axis=1) for first in (at.weights, at.recurrent))
     biases, has_norms = {i: c[at.biases + i].node for i in gates}, c.get(at.norms + FORGET) is not None
     clip, projection_clip = c.option("clip"), c.option("projection_clip")
+    projection = None if c.get(at.projection) is None else c.filters(at.projection, (1, 0))
+    offset = c.get(at.projection + 1)
 
     def gate(i: int, total: Node, cell: Node) -> Node:
         peephole = c.get(at.peepholes + PEEPHOLES[i]) if i in PEEPHOLES else None
@@ -158,9 +159,8 @@ def lstm_of_floats(c: TfliteContext, at: LstmOperands, steps: Node, state: Seque
     def result_of(x: Node) -> Node:
         if projection is None:
             return x
-        bias = c.get(at.projection + 1)
-        x = cg.matmul(x, c.filters(at.projection, (1, 0)))
-        x = x if bias is None else x + bias.node
+        x = cg.matmul(x, projection)
+        x = x if offset is None else x + offset.node
         return cg.clip(x, -projection_clip, projection_clip) if projection_clip > 0 else x
 
     def step(carry: list[Node], x: Node) -> tuple[list[Node], Node]:
