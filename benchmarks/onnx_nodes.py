@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[1]
 LIST, DOCS = ROOT / "tests/formats/onnx_node_tests.txt", ROOT / "docs/onnx.md"
 REASONS = {
     r"not supported: ai\.onnx\.(ml|preview)": "operators of the domains ai.onnx.ml and ai.onnx.preview",
-    r"RegexFullMatch": "patterns of strings, whose matching time has no bound",
     r"ImageDecoder": "decoding pictures is not an array operation",
 }
 BY_NAME = {

@@ -18,7 +18,7 @@ def parts_of(key: Any) -> tuple[Any, ...]:
 
 
 def is_basic(part: Any) -> bool:
-    return part is None or part is Ellipsis or isinstance(part, int | slice | np.integer)
+    return part is None or part is Ellipsis or isinstance(part, int | slice | np.integer | np.bool_)
 
 
 def plain_key(key: Any) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ from cgraph.formats.onnx.source import open_source
 from cgraph.formats.unspecified import UnknownError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
+from cgraph.ir.labels import distinct_names
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
@@ -37,7 +38,7 @@ class CliModel(Record):
     Fields
         outputs, inputs, updates: as for `compile`
         function: the user's compiled Function; None if the command compiles
-        names: names of the outputs
+        names: names of the outputs, or none
         read: the model of a file, some lengths of which are known only at run time
     """
 
@@ -54,7 +55,9 @@ class CliModel(Record):
             return self.function
         if self.read is not None:
             return self.read.compile(**options)
-        return compile(self.outputs, self.inputs, self.updates, **options)
+        names = distinct_names(self.names)
+        outputs = dict(zip(names, self.outputs, strict=True)) if names else self.outputs
+        return compile(outputs, self.inputs, self.updates, **options)
 
 
 class ModelOptions(Record):
@@ -204,14 +207,17 @@ def python_object(reference: str, call: bool = True) -> Any:
 
 
 def model_of(value: Any, reference: str) -> CliModel:
-    """Return a Function, a node, or several nodes as a model. FormatError for anything else."""
+    """Return a Function, a node, or several nodes, also by name, as a model. FormatError for anything else."""
     if isinstance(value, Function):
-        return CliModel(value.outputs, value.inputs, value.updates, value)
-    nodes = (value,) if isinstance(value, Node) else value
-    if isinstance(nodes, Sequence) and nodes and all(isinstance(x, Node) for x in nodes):
-        return CliModel(tuple(nodes), open_vars(nodes))
+        return CliModel(value.outputs, value.inputs, value.updates, value, value.names)
+    names = tuple(value) if isinstance(value, Mapping) else ()
+    nodes = (value,) if isinstance(value, Node) else tuple(value.values()) if names else value
+    is_named = all(isinstance(name, str) for name in names)
+    if isinstance(nodes, Sequence) and nodes and is_named and all(isinstance(x, Node) for x in nodes):
+        return CliModel(tuple(nodes), open_vars(nodes), names=names)
     raise FormatError(
-        f"{reference} gives {value!r:.60}, expected a Function, a node or a sequence of nodes. Return one of these"
+        f"{reference} gives {value!r:.60}, expected a Function, a node, a sequence of nodes or a dictionary of nodes "
+        "by name. Return one of these"
     )
 
 

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         answer = function(*(values[x.name] for x in model.inputs))
     done = perf_counter()
     outputs = answer if isinstance(answer, list) else [answer]
-    names = model.names or tuple(f"output{i}" for i in range(len(outputs)))
+    names = model.names or function.names
     if args.save:
         write_npz(args.save, dict(zip(names, outputs)))
     seconds = {"load": loaded - begin, "compile": compiled - loaded, "run": (done - compiled) / runs}

@@ -12,6 +12,8 @@ import numpy as np
 from cgraph.dtypes.storage import BY_CODE, BY_DTYPE, BY_NAME, StorageDtype
 
 FLOAT32 = np.dtype("float32")
+DOUBLE_BITS = 53  # of an integer that float64 holds
+BELOW_DOUBLE = (1 << (64 - DOUBLE_BITS)) - 1  # the other bits of an integer of 64
 
 
 def name_of(dtype: np.dtype) -> str:
@@ -86,7 +88,7 @@ def widen(x: np.ndarray, storage: StorageDtype) -> np.ndarray:
 
 def narrow(x: np.ndarray, storage: StorageDtype) -> np.ndarray:
     """Return numbers rounded to a storage dtype, in C order."""
-    numbers = np.array(x if x.dtype == FLOAT32 else round_to_odd(x.astype(np.float64)), order="C", ndmin=1)
+    numbers = np.array(x if x.dtype == FLOAT32 else round_to_odd(as_float64(x)), order="C", ndmin=1)
     with np.errstate(all="ignore"):
         return storage.round(ArrayArithmetic, numbers).reshape(x.shape).view(storage.dtype)
 
@@ -104,6 +106,16 @@ class ArrayArithmetic:
 
     select = staticmethod(np.where)
     is_nan = staticmethod(np.isnan)
+
+
+def as_float64(x: np.ndarray) -> np.ndarray:
+    """Convert to float64; of integers that do not fit, set the last bit that does. See `round_to_odd`."""
+    if x.dtype not in (np.int64, np.uint64):
+        return x.astype(np.float64)
+    largest, low = x.dtype.type(1 << DOUBLE_BITS), x.dtype.type(BELOW_DOUBLE)
+    is_large = (x >= largest) | ((x <= -largest) if x.dtype == np.int64 else False)
+    odd = ((x | low) ^ low) | (low + x.dtype.type(1))
+    return np.where(is_large & ((x & low) != 0), odd, x).astype(np.float64)
 
 
 def round_to_odd(x: np.ndarray) -> np.ndarray:

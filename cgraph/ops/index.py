@@ -165,8 +165,11 @@ def take_index(x: Any, parts: Any) -> Node:
 
 
 def check_masks(x: Node, parts: Any) -> None:
-    """Raise ShapeError for a constant mask whose lengths are not those of the axes at its place."""
+    """Raise ShapeError for one bool, and for a constant mask whose lengths are not those of the axes at its place."""
     masks = [mask_of(part) for part in parts]
+    for part, mask in zip(parts, masks):
+        if isinstance(part, bool | np.bool_) or (mask is not None and not mask.ndim):
+            raise bool_index(part, x)
     counts = [0 if p is None or p is Ellipsis else 1 if m is None else m.ndim for p, m in zip(parts, masks)]
     axis = 0
     for part, mask, count in zip(parts, masks, counts):
@@ -176,6 +179,11 @@ def check_masks(x: Node, parts: Any) -> None:
                 "Pass one of equal lengths"
             )
         axis += x.ndim - sum(counts) if part is Ellipsis else count
+
+
+def bool_index(part: Any, x: Node) -> ShapeError:
+    """Return the error for one bool as an index."""
+    return ShapeError(f"{part!r} does not index {x.name} {x.spec}; use x[None] for True and x[None][:0] for False")
 
 
 def mask_of(part: Any) -> np.ndarray | None:

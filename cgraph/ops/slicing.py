@@ -14,7 +14,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
-from cgraph.ops.index import take_index
+from cgraph.ops.index import bool_index, take_index
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape, zeros
 from cgraph.record import replace
@@ -187,7 +187,9 @@ def basic_index(x: Node, parts: list) -> tuple[list[tuple[int, int, int]], tuple
 
 def position_of(part: Any, n: int, x: Node) -> int:
     """Return a non-negative position along an axis of length n. ShapeError outside it."""
-    if isinstance(part, bool) or not isinstance(part, int | np.integer):
+    if isinstance(part, bool | np.bool_):
+        raise bool_index(part, x)
+    if not isinstance(part, int | np.integer):
         raise ShapeError(f"{part!r} does not index {x.name} {x.spec}; use ints, slices, None, ... or integer arrays")
     if not -n <= part < n:
         raise ShapeError(f"index {part} is outside an axis of {n} of {x.name} {x.spec}; pass one from {-n} to {n - 1}")

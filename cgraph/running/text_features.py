@@ -1,4 +1,4 @@
-"""Features of texts that a call computes in Python from an input of strings, before a run: case, tokens, counts.
+"""Features of texts that a call computes in Python from an input of strings, before a run: case, tokens, matches.
 
 Patterns come from files, and Python's regular expressions can take exponential time. `check_pattern` accepts those
 whose time is at most in proportion to the square of the text: a row of characters and classes, few of them repeated.
@@ -14,6 +14,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.record import Record
+from cgraph.running.full_match import full_match
 
 CASES: dict[str, Callable[[str], str]] = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
 START, END = "\x02", "\x03"  # tokens around a marked text
@@ -109,10 +110,11 @@ class TextFeature(Record, eq=False):
     Fields
         index: positions among the input's strings
         case: a key of `CASES`, applied to each
-        splitter: how they become tokens, whose n-grams are counted; None for the codes of the strings
+        splitter: how they become tokens, whose n-grams are counted; None for the codes of the strings, or matches
         grams: the column of each n-gram
         skips: tokens between the neighbours of an n-gram, at most
         columns: of the counts
+        pattern: that the whole strings match, 1, or not, 0; None for their codes or counts
     """
 
     index: np.ndarray
@@ -121,6 +123,7 @@ class TextFeature(Record, eq=False):
     grams: Mapping[tuple[str, ...], int] = {}  # noqa: RUF012 - never changed
     skips: int = 0
     columns: int = 0
+    pattern: str | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -151,6 +154,12 @@ class TextFeature(Record, eq=False):
                     places += [first + columns[gram] for gram in grams if gram in columns]
         size = self.index.size * self.columns
         return np.bincount(np.array(places, np.int64), minlength=size).reshape(self.index.size, self.columns)
+
+    def matches(self, strings: np.ndarray) -> np.ndarray:
+        """Return 1 for each text that the pattern matches, of a flat input."""
+        assert self.pattern is not None
+        match = full_match(self.pattern)
+        return np.array([match.matches(text) for text in self.texts(strings)], np.int64)
 
 
 def ngrams(tokens: Sequence[str], n: int, skips: int) -> Iterator[Iterable[Any]]:
@@ -185,7 +194,9 @@ class TextInput(Record, eq=False):
         flat = strings.reshape(-1)
         parts = [codes(flat)] if self.reads_codes else []
         for feature in self.features:
-            if feature.splitter is None:
+            if feature.pattern is not None:
+                parts.append(feature.matches(flat))
+            elif feature.splitter is None:
                 parts.append(codes(np.array(feature.texts(flat), object)))
             else:
                 parts.append(feature.counts(flat).reshape(-1))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.running.full_match import full_match
 from cgraph.running.text_features import CASES, TextFeature, TextInput, TextSplitter
 from cgraph.saved.manifest import get, is_size, items, malformed
 
@@ -27,6 +28,7 @@ def feature_entry(x: TextFeature) -> dict[str, Any]:
     index = [[*x.index.shape], x.index.reshape(-1).tolist()]
     return {
         "index": index, "case": x.case, "splitter": split, "grams": grams, "skips": x.skips, "columns": x.columns,
+        "pattern": x.pattern,
     }  # fmt: skip
 
 
@@ -65,7 +67,7 @@ def feature_of(entry: Any, count: int) -> TextFeature:
         raise malformed(WHAT)
     index = np.array(places, np.int64).reshape(shape)
     grams = dict(gram_of(x, columns) for x in get(entry, "grams", list))
-    return TextFeature(index, case, splitter_of(entry.get("splitter")), grams, skips, columns)
+    return TextFeature(index, case, splitter_of(entry.get("splitter")), grams, skips, columns, pattern_of(entry))
 
 
 def skips_of(entry: Any) -> int:
@@ -82,6 +84,17 @@ def gram_of(entry: Any, columns: int) -> tuple[tuple[str, ...], int]:
     if not is_size(column) or column >= columns:
         raise malformed(WHAT)
     return tuple(words), column
+
+
+def pattern_of(entry: dict) -> str | None:
+    """Return the pattern that whole strings match, or None. FormatError if it is not supported."""
+    pattern = entry.get("pattern")
+    if pattern is None:
+        return None
+    if type(pattern) is not str or entry.get("splitter") is not None:
+        raise malformed(WHAT)
+    full_match(pattern)
+    return pattern
 
 
 def splitter_of(entry: Any) -> TextSplitter | None:

@@ -49,14 +49,31 @@ def test_arrays_of_positions_and_masks():
     assert counted("getitem", lambda: lazy(X)[mask]) == (0, 1)
 
 
+BESIDE = [(), (0,), (slice(1, None),), (..., 1), (None,), ([1],)]
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("beside", BESIDE, ids=str)
+@pytest.mark.parametrize("first", [True, False])
+def test_a_bool_of_numpy_is_an_index_as_pythons_is(flag, beside, first):
+    for one in (flag, np.bool_(flag), np.array(flag), xp.asarray(flag)):
+        key, of_numpy = ((x, *beside) if first else (*beside, x) for x in (one, flag))
+        for x in (xp.asarray(X), lazy(X)):
+            found = x[key]
+            np.testing.assert_array_equal(found, X[of_numpy], strict=True)
+            want = X.copy()
+            x[key] = 7.0
+            want[of_numpy] = 7.0
+            np.testing.assert_array_equal(x, want)
+
+
 def test_what_is_no_index_is_refused():
     for key in ("a", 1.5, (0, "a")):
         with pytest.raises(IndexError, match="is not an index. Use integers, slices, None, ... or arrays"):
             xp.asarray(X)[key]
     assert parts_of((0, 1)) == (0, 1) and parts_of(0) == (0,)
-    assert [is_basic(p) for p in (None, ..., 1, np.int8(1), slice(1), True, [1], np.ones(1))] == [True] * 6 + [
-        False
-    ] * 2
+    assert [is_basic(p) for p in (None, ..., 1, np.int8(1), slice(1), True, np.True_)] == [True] * 7
+    assert not is_basic([1]) and not is_basic(np.ones(1))
     assert plain_key((xp.asarray(3), 1)) == (3, 1)
 
 

@@ -74,12 +74,32 @@ def test_the_inputs_of_bare_nodes_are_the_open_vars_in_the_order_of_their_creati
     assert model_of(first + 1.0, "m").outputs[0].name == "add"
 
 
-@pytest.mark.parametrize("value", [3, [], [cg.Var((2,)), 3], None, "text"])
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_outputs_by_name_keep_their_names(is_compiled):
+    """Also if options compile the Function anew; two outputs that are one node have both names."""
+    x = cg.Var((2,), name="x")
+    outputs = {"twice": x * 2, "next": x + 1, "again": x + 1}
+    model = model_of(cg.compile(outputs, x) if is_compiled else outputs, "m")
+    assert model.names == tuple(outputs) and model.inputs == (x,)
+    for options in ({}, {"threads": 1}):
+        results = model.compiled(**options)(np.ones(2, "f4"))
+        assert {name: results[name].tolist() for name in outputs} == {"twice": [2, 2], "next": [2, 2], "again": [2, 2]}
+
+
+def test_equal_names_of_outputs_are_told_apart():
+    x = cg.Var((2,), name="x")
+    assert CliModel((x, x + 1), (x,), names=("y", "y")).compiled().names == ("y", "y_1")
+
+
+@pytest.mark.parametrize(
+    "value", [3, [], [cg.Var((2,)), 3], None, "text", {}, {"y": 3}, {0: cg.Var((2,))}, {"y": [cg.Var((2,))]}], ids=str
+)
 def test_only_functions_and_nodes_are_models(value):
     with pytest.raises(FormatError) as error:
         model_of(value, "m:f")
     assert str(error.value) == (
-        f"m:f gives {value!r:.60}, expected a Function, a node or a sequence of nodes. Return one of these"
+        f"m:f gives {value!r:.60}, expected a Function, a node, a sequence of nodes or a dictionary of nodes by name. "
+        "Return one of these"
     )
 
 

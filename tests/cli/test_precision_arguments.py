@@ -85,7 +85,7 @@ def test_a_run_measures_with_its_own_input_or_with_samples(model, capsys):
         assert capsys.readouterr().out.startswith("1 of 1 layers in bf16, 100.0% of their multiply-adds\nmeasured")
     assert main(["run", path, "-i", one, "--precision", "1e-7", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["precision"]
-    assert [x[1] for x in facts["layers"]] == ["float32"] and facts["errors"] == [["output0", 0.0]]
+    assert [x[1] for x in facts["layers"]] == ["float32"] and facts["errors"] == [["y", 0.0]]
 
 
 def test_a_saved_function_needs_samples_and_has_the_precision(model, tmp_path, capsys):

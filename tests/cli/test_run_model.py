@@ -269,6 +269,47 @@ def two():
     return [x + 1, x * 3]
 
 
+def by_name():
+    x = cg.Var((2,), name="x")
+    return {"next": x + 1, "thrice": x * 3}
+
+
+def compiled_by_name():
+    x = cg.Var((2,), name="x")
+    return cg.compile({"next": x + 1, "thrice": x * 3}, x)
+
+
+@pytest.mark.parametrize("options", [[], ["--budget", "1MiB"], ["--precision", "bf16"]], ids=" ".join)
+@pytest.mark.parametrize("function", ["by_name", "compiled_by_name"])
+def test_outputs_by_name_are_shown_and_kept_by_name(function, options, tmp_path, capsys):
+    """Also those of a saved function."""
+    reference, folder = f"tests.cli.test_run_model:{function}", tmp_path / "saved"
+    np.save(tmp_path / "x.npy", np.array([1, 2], "f4"))
+    assert main(["save", reference, "-o", str(folder)]) == 0
+    for model in ([reference, *options], [str(folder)]):
+        words = ["run", *model, "-i", str(tmp_path / "x.npy"), "--save", str(tmp_path / "y.npz"), "--top", "0"]
+        capsys.readouterr()
+        assert main(words) == 0
+        assert "next float32[2] from 2 to 3, mean 2.5\nthrice float32[2] from 3 to 6" in capsys.readouterr().out
+        assert main([*words, "--json"]) == 0
+        assert [x["name"] for x in json.loads(capsys.readouterr().out)["outputs"]] == ["next", "thrice"]
+        with np.load(tmp_path / "y.npz") as found:
+            assert {name: found[name].tolist() for name in found} == {"next": [2, 3], "thrice": [3, 6]}
+
+
+def product_by_name():
+    x = cg.Var((1, 8), name="x")
+    y = x @ cg.Const(np.random.default_rng(0).standard_normal((8, 8)).astype("f4"))
+    return {"next": y, "thrice": cg.relu(y)}
+
+
+def test_outputs_by_name_keep_their_names_in_an_onnx_file(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((1, 8), "f4"))
+    reference = "tests.cli.test_run_model:product_by_name"
+    assert main(["quantise", reference, "--samples", str(tmp_path / "x.npy"), "-o", str(tmp_path / "q.onnx")]) == 0
+    assert cg.load(tmp_path / "q.onnx").names == ("next", "thrice")
+
+
 @pytest.mark.parametrize(("times", "runs"), [("0", 1), ("1", 1), ("3", 3)])
 def test_a_run_is_made_at_least_once_and_outputs_without_names_are_counted(times, runs, tmp_path, monkeypatch, capsys):
     np.save(tmp_path / "x.npy", np.array([1, 2], "f4"))

@@ -88,6 +88,46 @@ def test_float64_halfway_to_the_next_bfloat16_but_for_one_bit_is_not_rounded_twi
     assert held.tolist() == [1 + 2.0**-7, 1, -1 - 2.0**-7, -1]
 
 
+def rounded(n: int, digits: int) -> int:
+    """An integer rounded to some binary digits, ties to even, by integer arithmetic."""
+    places = max(abs(n).bit_length() - digits, 0)
+    whole, rest = divmod(abs(n), 1 << places)
+    whole += 2 * rest > 1 << places or (2 * rest == 1 << places and whole % 2)
+    return (whole << places) * (1 if n >= 0 else -1)
+
+
+def beside_ties(digits: int, integer: str) -> list[int]:
+    """Integers halfway between two of some binary digits, and what lies just beside them, of any size."""
+    limits, rng = np.iinfo(integer), np.random.default_rng(4)
+    numbers = {0, limits.min, limits.max}
+    for places in range(1, 65 - digits):
+        firsts = [1 << (digits - 1), (1 << digits) - 1, *rng.integers(1 << (digits - 1), 1 << digits, 4).tolist()]
+        ties = [(first << places) + (1 << (places - 1)) for first in firsts]
+        near = [tie + step for tie in ties for step in (-1024, -1, 0, 1, 1023)]
+        numbers |= {sign * n for n in near for sign in (1, -1)}
+    return sorted(n for n in numbers if limits.min <= n <= limits.max)
+
+
+@pytest.mark.parametrize("integer", ["int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("dtype", PEERS)
+def test_whole_numbers_beside_ties_are_rounded_once_everywhere(dtype, integer):
+    digits, most = ml_dtypes.finfo(PEERS[dtype]).nmant + 1, float(ml_dtypes.finfo(PEERS[dtype]).max)
+    pairs = [(n, rounded(n, digits)) for n in beside_ties(digits, integer)]
+    given, want = (np.array(x, t) for x, t in zip(zip(*(p for p in pairs if abs(p[1]) <= most)), (integer, "float64")))
+    x = cg.Var(given.shape, integer)
+    node = x.astype(dtype)
+    engines = [CpuEngine(target=target) for target in TARGETS]
+    functions = [cg.compile(node, [x], engine=engine) for engine in (*engines, "reference", "cuda-sim")]
+    found = [np.asarray(f(given)) for f in functions]
+    found += [
+        cg.Const(given).astype(dtype).eval(),
+        cg.Const(given, dtype).eval(),
+        cg.jit(lambda x: x.astype(dtype))(given),
+    ]
+    for held in found:
+        np.testing.assert_array_equal(held.view(PEERS[dtype]).astype("float64"), want)
+
+
 @pytest.mark.parametrize("integer", INTEGERS)
 @pytest.mark.parametrize("dtype", PEERS)
 def test_whole_numbers_go_in_and_out_as_the_reference_says(dtype, integer):

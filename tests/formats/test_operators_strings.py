@@ -6,6 +6,7 @@ import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
+import cgraph as cg
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.vocabulary import STRING
@@ -100,3 +101,56 @@ def test_long_joined_strings_are_charged():
     raw = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
     with pytest.raises(FormatError, match="StringConcat.*it would take .* bytes"):
         load(raw, constants={"x0": x})
+
+
+PATTERNS = [r"\w+day", "(?:mon|tues|Tues)day|", r"[^ ]*", "a b  c", r".*\bb\b.*", "x"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("shape", [(5,), (5, 1), (1, 5, 1), (0,)], ids=str)
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_strings_are_matched_as_a_whole(pattern, shape, is_constant):
+    runtime = pytest.importorskip("onnxruntime")
+    x = WORDS.reshape(shape) if shape != (0,) else WORDS[:0]
+    raw = model_of("RegexFullMatch", (x,), (onnx.TensorProto.BOOL,), pattern=pattern)
+    session = runtime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    (want,) = session.run(None, {"x0": x})
+    (got,) = load(raw, constants={"x0": x} if is_constant else {}).compile()(x)
+    np.testing.assert_array_equal(got, want, strict=True)
+
+
+def test_matches_beside_moved_strings_and_their_codes(tmp_path):
+    """Of the same input: in another case, in another order, and compared; also of a saved function."""
+    nodes = [
+        helper.make_node("StringNormalizer", ["x"], ["low"], case_change_action="LOWER"),
+        helper.make_node("RegexFullMatch", ["low"], ["a"], pattern="[a-z]+day"),
+        helper.make_node("Gather", ["x", "places"], ["moved"]),
+        helper.make_node("RegexFullMatch", ["moved"], ["b"], pattern="[A-Z]+"),
+        helper.make_node("Equal", ["x", "moved"], ["c"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", STRING, (5,))],
+        [helper.make_tensor_value_info(n, onnx.TensorProto.BOOL, None) for n in "abc"],
+        [helper.make_tensor("places", onnx.TensorProto.INT64, (5,), [2, 1, 0, 4, 3])],
+    )  # fmt: skip
+    raw = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    function = load(raw).compile()
+    function.save(tmp_path / "saved")
+    for f in (function, cg.load(tmp_path / "saved")):
+        a, b, c = f(WORDS)
+        assert a.tolist() == [True, True, True, False, False]
+        assert b.tolist() == [True, False, False, False, False]
+        assert c.tolist() == [False, True, False, False, False]
+
+
+def test_other_patterns_and_long_constants_are_refused():
+    for pattern, match in (
+        ("(?i)a", "flags or a group of another kind"),
+        (r"\1", "the escape"),
+        ("a{1001}", "the repeat"),
+    ):
+        with pytest.raises(FormatError, match=f"RegexFullMatch.*the pattern .* has {match}"):
+            load(model_of("RegexFullMatch", (WORDS,), (onnx.TensorProto.BOOL,), pattern=pattern))
+    x = np.array(["a" * 100_000], object)
+    with pytest.raises(FormatError, match="RegexFullMatch.*computed elements"):
+        load(model_of("RegexFullMatch", (x,), (onnx.TensorProto.BOOL,), pattern="a*"), constants={"x0": x})

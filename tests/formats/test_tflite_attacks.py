@@ -78,7 +78,7 @@ REFUSED = {
     "fewer bytes than its shape": (changed((*CONSTANT, 0), ints(2, 3000)), "needs 24000 bytes, 24 are stored"),
     "a buffer that there is not": (changed((*CONSTANT, 2), ("I", 77)), "buffer 77"),
     "an operator without a code": (changed((*OPERATOR, 0), ("I", 9)), "code 9"),
-    "an operator that there is not": (changed((1, 0, 3), ("i", 209)), "number 209"),
+    "an operator that there is not": (changed((1, 0, 3), ("i", 210)), "number 210"),
     "an operator that is not known": (changed((1, 0, 3), ("i", 119)), "WHILE"),
     "a tensor that there is not": (changed((*OPERATOR, 1), ints(0, 55)), "tensor 55"),
     "an operand that nobody computes": (changed((*OPERATOR, 1), ints(0, 4)), "before it is computed"),

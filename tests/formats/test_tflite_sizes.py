@@ -114,8 +114,8 @@ def test_a_model_is_not_read_with_the_shape_of_another_input(tmp_path):
 
 
 def test_operators_that_are_not_supported_are_named_at_once(tmp_path):
-    path = written(tmp_path, (1, -1, 3), lambda net, x: net.op("ATAN2", [x, x]))
-    with pytest.raises(FormatError, match="ATAN2"):
+    path = written(tmp_path, (1, -1, 3), lambda net, x: net.op("MULTINOMIAL", [x, x]))
+    with pytest.raises(FormatError, match="MULTINOMIAL"):
         cg.load(path)
 
 

@@ -52,8 +52,31 @@ def test_every_field_of_a_feature_is_read_again(splitter):
     assert (again.shape, again.reads_codes, len(again.features)) == (text.shape, text.reads_codes, 2)
     for got, want in zip(again.features, text.features):
         np.testing.assert_array_equal(got.index, want.index, strict=True)
-        for name in ("case", "splitter", "grams", "skips", "columns"):
+        for name in ("case", "splitter", "grams", "skips", "columns", "pattern"):
             assert getattr(got, name) == getattr(want, name), name
+
+
+def test_a_pattern_is_read_again():
+    feature = TextFeature(np.array([[2, 0, 1]]), "LOWER", pattern=r"(a|fox) ?\w*")
+    text = TextInput((3,), False, (feature,))
+    again = read(json.loads(json.dumps(text_entry(text))), text.size)
+    assert again.features[0].pattern == feature.pattern and again.features[0].splitter is None
+    assert again.encode(STRINGS, len).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("pattern", [3, ["a"], True, "(a", "a{1001}"])
+def test_a_pattern_that_is_not_supported_is_refused(pattern):
+    part = entry()
+    part["features"][1]["pattern"] = pattern
+    with pytest.raises(FormatError):
+        read(part)
+
+
+def test_a_feature_is_not_counts_and_matches():
+    part = entry()
+    part["features"][0]["pattern"] = "a"
+    with pytest.raises(FormatError, match="an input of texts"):
+        read(part)
 
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (3, 1, 2), (6, 1)])

@@ -367,3 +367,23 @@ def with_other_bits(net, kind):
 def to_floats(net, kind):
     weights = net.constant(net.rng.integers(0, 100, (5,)).astype(net.dtype), **net.scaled())
     return net.op("ADD", [net.op(kind, [net.bytes_in((4, 5))]), net.op(kind, [weights])])
+
+
+@case("REVERSE_SEQUENCE", dtypes=("uint8",))
+@case("EMBEDDING_LOOKUP", "SCATTER_ND", "SPARSE_TO_DENSE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE")
+@case("DYNAMIC_UPDATE_SLICE")
+def moved_by_numbers(net, kind):
+    """What fills the rest is the integer 0, or a number of the file."""
+    how = net.scaled()
+    made, x, fill = net.made(**how), net.bytes_in((3, 4), **how), net.constant(np.array(7, net.dtype), **how)
+    operands = {
+        "EMBEDDING_LOOKUP": lambda: [net.whole(2, 0, 2), x],
+        "SCATTER_ND": lambda: [net.constant(np.array([[4], [0], [4]], "int32")), x, net.whole(5, 4)],
+        "SPARSE_TO_DENSE": lambda: [net.whole(5, 0, 2), net.whole(7), net.bytes_in((3,), **how), fill],
+        "MATRIX_DIAG": lambda: [x],
+        "MATRIX_SET_DIAG": lambda: [x, net.bytes_in((3,), **how)],
+        "DILATE": lambda: [x, net.whole(2, 3), fill],
+        "DYNAMIC_UPDATE_SLICE": lambda: [x, net.bytes_in((2, 3), **how), net.whole(1, 9)],
+        "REVERSE_SEQUENCE": lambda: [x, net.whole(2, 4, 3)],
+    }[kind]()
+    return net.op(kind, operands, made, **({"time": 1, "batch": 0} if kind == "REVERSE_SEQUENCE" else {}))

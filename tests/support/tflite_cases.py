@@ -390,6 +390,14 @@ def taken(net, kind, rng):
     return net.op(kind, [net.input((4, 3, 2)), whole(net, 2, 0, 1, 1)], axis=1)
 
 
+@case("GATHER")
+def taken_from_batches(net, kind, rng):
+    """One or two axes of a batch, counted from either end, the elements' axis next to them or not."""
+    x, places = net.input((2, 3, 4, 5)), rng.integers(0, 4, (2, 3, 2, 6)).astype("int32")
+    ways = ((places, 2, 2), (places[:, 0], 1, 2), (places[:, 0, 0], -1, -2), (places[:, 0, 0, 0], 1, 3))
+    return [net.op(kind, [x, net.constant(i)], batch_axes=batch, axis=axis) for i, batch, axis in ways]
+
+
 @case("GATHER_ND")
 def taken_at(net, kind, rng):
     return net.op(kind, [net.input((4, 3, 2)), net.constant(np.array([[1, 2], [3, 0]], "int32"))])
@@ -504,6 +512,289 @@ def remembered(net, kind, rng):
     return net.op(kind, [net.input((2, 5)), *weights, state], rank=2, activation=1)
 
 
+@case("ATAN2")
+def angles(net, kind, rng):
+    """In all quadrants, and of both zeros."""
+    x = net.input((5, 40))
+    signs = net.constant(np.float32([[1], [-1], [0], [-0.0], [2]]))
+    return net.op(kind, [x, net.input((5, 40))]), net.op(kind, [net.op("MUL", [x, signs]), x])
+
+
+@case("BITWISE_XOR", "RIGHT_SHIFT", "STABLEHLO_SHIFT_LEFT", "STABLEHLO_AND")
+def bits(net, kind, rng):
+    x = net.op("NEG", [net.input((3, 4), "int32")], "int32")
+    return net.op(kind, [x, net.input((3, 4), "int32")], "int32")
+
+
+@case("RIGHT_SHIFT")
+def far_shifts(net, kind, rng):
+    """By more places than there are, and by a negative number."""
+    x = net.op("NEG", [net.input((5,), "int32")], "int32")
+    return net.op(kind, [x, whole(net, 31, 32, 40, -1, 0)], "int32")
+
+
+@case("STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM")
+def two_of_one_shape(net, kind, rng):
+    return net.op(kind, [net.input((3, 4)), net.input((3, 4))])
+
+
+@case("BITCAST")
+def of_the_same_size(net, kind, rng):
+    return net.op(kind, [net.input((3, 4))], "int32"), net.op(kind, [net.input((3, 4), "int32")])
+
+
+@case("FAKE_QUANT")
+def rounded(net, kind, rng):
+    """Limits of which both are moved, or one is 0; with few bits and with many."""
+    x = net.input((5, 40))
+    ways = ({"min": -1.3, "max": 0.7, "bits": 8}, {"min": 0.0, "max": 1.0, "bits": 3},
+            {"min": -2.0, "max": 0.0, "bits": 16}, {"min": -1.0, "max": 1.0, "bits": 2})  # fmt: skip
+    return [net.op(kind, [x], **way) for way in ways]
+
+
+@case("BUCKETIZE")
+def among_boundaries(net, kind, rng):
+    """Of floats, and of whole numbers that equal boundaries."""
+    bounds = np.float32([-1.0, 0.0, 0.5, 0.5, 2.0])
+    counts = net.op(kind, [net.input((2, 9), "int32")], "int32", boundaries=np.float32([1, 3, 4]))
+    return net.op(kind, [net.input((5, 40))], "int32", boundaries=bounds), counts
+
+
+@case("LOCAL_RESPONSE_NORMALIZATION")
+def by_near_channels(net, kind, rng):
+    """Windows within the channels and wider than all of them."""
+    x = net.input((2, 3, 4, 7))
+    return [net.op(kind, [x], radius=n, bias=1.5, alpha=0.3, beta=b) for n, b in ((0, 0.5), (2, 0.75), (9, 1.2))]
+
+
+@case("L2_POOL_2D")
+def root_mean_squares(net, kind, rng):
+    options = {"window_w": 3, "window_h": 2, "stride_w": 2, "stride_h": 1, "activation": 3}
+    return net.op(kind, [net.input(IMAGE)], **options), net.op(kind, [net.input(IMAGE)], padding=1, **options)
+
+
+VOLUME = (2, 5, 6, 7, 3)
+
+
+@case("CONV_3D")
+def of_volumes(net, kind, rng):
+    """Windows, steps and gaps differ between the axes."""
+    x, weights = net.input(VOLUME), constant(net, rng, 2, 3, 1, 3, 4)
+    steps = {"stride_d": 2, "stride_h": 1, "stride_w": 3, "activation": 1}
+    gaps = {"stride_d": 1, "stride_h": 1, "stride_w": 1, "dilation_d": 3, "dilation_h": 2, "padding": 1}
+    return net.op(kind, [x, weights, constant(net, rng, 4)], **steps), net.op(kind, [x, weights], **gaps)
+
+
+@case("CONV_3D_TRANSPOSE")
+def to_volumes(net, kind, rng):
+    x, weights = net.input((2, 2, 3, 4, 3)), constant(net, rng, 2, 3, 2, 5, 3)
+    steps = {"stride_d": 2, "stride_h": 1, "stride_w": 3}
+    bias = constant(net, rng, 5)
+    same = net.op(kind, [whole(net, 2, 4, 3, 12, 5), weights, x, bias], **steps)
+    return same, net.op(kind, [whole(net, 2, 4, 5, 11, 5), weights, x], padding=1, **steps)
+
+
+@case("EMBEDDING_LOOKUP")
+def rows_of_a_table(net, kind, rng):
+    table, scales = rng.integers(-127, 128, (6, 3, 2)).astype("int8"), rng.uniform(0.01, 0.1, 6)
+    numbers = whole(net, 5, 0, 5, 2)
+    bytes_of_one_scale = net.op(kind, [numbers, net.constant(table, scale=0.03)])
+    bytes_of_scales = net.op(kind, [numbers, net.constant(table[:, :, 0], scale=scales, zero=(0, 0))])
+    return net.op(kind, [net.input((4,), "int32"), constant(net, rng, 6, 3, 2)]), bytes_of_one_scale, bytes_of_scales
+
+
+@case("HASHTABLE_LOOKUP")
+def values_of_keys(net, kind, rng):
+    """Keys that are there, and below, between and above those."""
+    wanted = [whole(net, *numbers) for numbers in ((3, 7, 3), (0, 4, 9))]
+    table = [whole(net, 1, 3, 7), net.input((3, 2))]
+    return [x for keys in wanted for x in net.op(kind, [keys, *table], floats(3, 2), "uint8")]
+
+
+@case("SCATTER_ND")
+def added_at_positions(net, kind, rng):
+    """Rows and elements, some more than once."""
+    rows = net.op(kind, [whole_rows(net, [[2], [0], [2]]), net.input((3, 4)), whole(net, 5, 4)])
+    numbers = net.op(kind, [whole_rows(net, [[[0, 1], [2, 3]]]), net.input((1, 2), "int32"), whole(net, 3, 5)], "int32")
+    return rows, numbers
+
+
+def whole_rows(net, numbers):
+    return net.constant(np.array(numbers, "int32"))
+
+
+@case("SPARSE_TO_DENSE")
+def written_at_positions(net, kind, rng):
+    """Positions as a number, a row, or rows; a value for each or one."""
+    fill, x = net.constant(np.float32(-1)), net.input((3,))
+    rows = net.op(kind, [whole_rows(net, [[0, 1], [2, 0], [2, 3]]), whole(net, 3, 4), x, fill])
+    row = net.op(kind, [whole(net, 1, 4, 5), whole(net, 7), net.input(()), fill])
+    return rows, row, net.op(kind, [net.constant(np.int32(2)), whole(net, 4), net.input(()), fill])
+
+
+@case("SEGMENT_SUM")
+def of_ascending_segments(net, kind, rng):
+    segments = whole(net, 0, 0, 1, 2, 2)
+    return net.op(kind, [net.input((5, 4)), segments]), net.op(kind, [net.input((5,), "int32"), segments], "int32")
+
+
+@case("UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN")
+def of_segments(net, kind, rng):
+    """Some have no rows, some rows have none; of rows and of several axes; floats and whole numbers."""
+    segments, count = whole(net, 4, 0, -1, 4, 2), net.constant(np.int32(6))
+    pairs = whole_rows(net, [[1, 0], [1, -2]])
+    return (
+        net.op(kind, [net.input((5, 3)), segments, count]),
+        net.op(kind, [net.input((5, 3), "int32"), segments, count], "int32"),
+        net.op(kind, [net.input((2, 2, 3)), pairs, count]),
+    )
+
+
+@case("DYNAMIC_UPDATE_SLICE")
+def written_from_a_position(net, kind, rng):
+    """Along one axis, several and none, from positions of which some lie too far on, or before the first."""
+    x = net.input((4, 5, 6))
+    ways = (((4, 2, 6), (0, 2, 0)), ((2, 5, 3), (9, 0, 1)), ((4, 5, 6), (1, 1, 1)), ((1, 2, 3), (3, -1, 2)))
+    return [net.op(kind, [x, net.input(shape), whole(net, *start)]) for shape, start in ways]
+
+
+@case("DYNAMIC_UPDATE_SLICE")
+def written_from_an_input(net, kind, rng):
+    return net.op(kind, [net.input((9, 5)), net.input((2, 3)), net.input((2,), "int32")])
+
+
+@case("REVERSE_SEQUENCE")
+def reversed_beginnings(net, kind, rng):
+    x, lengths = net.input((4, 5, 6)), whole(net, 3, 0, 5, 1)
+    return net.op(kind, [x, lengths], time=1, batch=0), net.op(kind, [x, whole(net, 4, 1, 0, 2, 3, 4)], time=0, batch=2)
+
+
+@case("MATRIX_DIAG")
+def diagonals(net, kind, rng):
+    return net.op(kind, [net.input((2, 3))]), net.op(kind, [net.input((4,), "int32")], "int32")
+
+
+@case("MATRIX_SET_DIAG")
+def other_diagonals(net, kind, rng):
+    """Of wide and of high matrices."""
+    shapes = ((2, 3, 5), (5, 3))
+    return [net.op(kind, [net.input(x), net.input((*x[:-2], 3))]) for x in shapes]
+
+
+@case("MIRROR_PAD")
+def mirrored_with_the_edge(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [x, net.constant(np.array([[0, 0], [2, 7], [0, 1], [3, 4]], "int32"))], mode=1)
+
+
+@case("BROADCAST_ARGS")
+def broadcast_shapes(net, kind, rng):
+    sizes = net.op(kind, [whole(net, 3, 1), whole(net, 2, 1, 4)], "int32")
+    return net.op("BROADCAST_TO", [net.input((3, 1)), sizes])
+
+
+@case("DILATE")
+def spread(net, kind, rng):
+    return net.op(kind, [net.input((2, 3, 4)), whole(net, 3, 1, 2), net.constant(np.float32(0.5))])
+
+
+@case("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
+def best_boxes(net, kind, rng):
+    """Fewer and more than there are, with corners in any order, and with scores that fall."""
+    centres, halves = rng.uniform(0, 3, (20, 2)), rng.uniform(-0.8, 0.8, (20, 2))
+    boxes = net.constant(np.concatenate([centres - halves, centres + halves], 1).astype("float32"))
+    ways = ((5, 0.3, 0.1, 0.0), (25, 0.6, -9.0, 0.0), (9, 1.0, -9.0, 0.0))
+    ways = (*ways, (25, 0.8, 0.2, 0.4), (6, 1.0, 0.0, 0.2)) if kind.endswith("5") else ways
+    results = [{"shape": (), "dtype": "int32"}, *["float32"] * kind.endswith("5"), "int32"]
+    scores, found = net.input((20,)), []
+    for size, *limits in ways:
+        limits = limits if kind.endswith("5") else limits[:2]
+        numbers = [net.constant(np.int32(size)), *(net.constant(np.float32(x)) for x in limits)]
+        found += net.op(kind, [boxes, scores, *numbers], *results)
+    return found
+
+
+@case("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
+def simple(net, kind, rng):
+    """One step, or few and many, in both orders of axes."""
+    ways = [((2, 3), {"activation": 4})]
+    if kind != "RNN":
+        ways = [((2, 5, 3), {"activation": 4}), ((40, 2, 3), {"activation": 1, "time_major": True})]
+    return [net.op(kind, [net.input(shape), *simple_cell(net, rng)], **way) for shape, way in ways]
+
+
+def simple_cell(net, rng):
+    """Weights of four units over three inputs, and a state of two samples."""
+    return [*(constant(net, rng, *shape) for shape in ((4, 3), (4, 4), (4,))), net.variable((2, 4))]
+
+
+@case("BIDIRECTIONAL_SEQUENCE_RNN")
+def simple_in_both_directions(net, kind, rng):
+    cells = [*simple_cell(net, rng), *simple_cell(net, rng), *[-1] * 3]
+    apart = net.op(kind, [net.input((2, 5, 3)), *cells], "float32", "float32", activation=4)
+    cells = [*simple_cell(net, rng), *simple_cell(net, rng), *[-1] * 3]
+    return *apart, net.op(kind, [net.input((40, 2, 3)), *cells], activation=4, merge=True, time_major=True)
+
+
+PARTS = {
+    "peepholes": {"peepholes": True},
+    "a_projection": {"projection": 3, "projection_clip": 0.2, "clip": 0.4},
+    "norms": {"norms": True},
+    "coupled_gates": {"coupled": True},
+    "all_parts": {"peepholes": True, "projection": 5, "norms": True, "coupled": True},
+}
+
+
+@case("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
+def gated_with_more_parts(net, kind, rng):
+    found = []
+    for parts in PARTS.values():
+        shape = (2, 3) if kind == "LSTM" else (2, 5, 3)
+        options = {"activation": 4, **{x: n for x, n in parts.items() if x.endswith("clip")}}
+        cell, norms = gates(net, rng, parts), net_norms(net, rng, parts)
+        state = [net.variable((2, parts.get("projection", 4))), net.variable((2, 4))]
+        found.append(net.op(kind, [net.input(shape), *cell, *state, *norms], **options))
+    return found
+
+
+def gates(net, rng, parts):
+    """Weights of four units over three inputs: of each gate, of a cell, of a projection; -1 for what is absent."""
+
+    def some(shape, which=range(4)):
+        return [net.constant(rng.uniform(-1, 1, shape).astype("float32")) if i in which else -1 for i in range(4)]
+
+    count = parts.get("projection", 4)
+    which = range(1, 4) if parts.get("coupled") else range(4)
+    peepholes = [some((4,), which)[i] for i in (0, 1, 3)] if parts.get("peepholes") else [-1] * 3
+    projection = [some((count, 4))[0], some((count,))[0]] if "projection" in parts else [-1] * 2
+    return [*some((4, 3), which), *some((4, count), which), *peepholes, *some((4,), which), *projection]
+
+
+def net_norms(net, rng, parts):
+    if not parts.get("norms"):
+        return [-1] * 4
+    return [-1 if parts.get("coupled") and not i else constant(net, rng, 4) for i in range(4)]
+
+
+@case("BIDIRECTIONAL_SEQUENCE_LSTM")
+def gated_in_both_directions(net, kind, rng):
+    """LiteRT joins the results only of steps that come first: of samples, it reads memory that nothing has written."""
+    apart = [
+        y for shape, parts in (((2, 5, 3), {}), ((2, 4, 3), PARTS["a_projection"] | {"peepholes": True}))
+        for y in both_ways(net, rng, shape, parts, ("float32",) * 2, time_major=False)
+    ]  # fmt: skip
+    return *apart, both_ways(net, rng, (40, 2, 3), {}, ("float32",), merge=True)
+
+
+def both_ways(net, rng, shape, parts, results, **options):
+    """LSTMs over a sequence of two samples, in both directions."""
+    cells = [x for _ in range(2) for x in gates(net, rng, parts)]
+    states = [net.variable((2, n)) for _ in range(2) for n in (parts.get("projection", 4), 4)]
+    options |= {"activation": 4, **{x: n for x, n in parts.items() if x.endswith("clip")}}
+    operands = [net.input(shape), *cells, *states, *[-1] * 9]
+    return net.op("BIDIRECTIONAL_SEQUENCE_LSTM", operands, *results, **options)
+
+
 @case("IF")
 def one_of_two_branches(net, kind, rng):
     """Of images, which each branch computes in its own order of axes."""
@@ -533,6 +824,26 @@ def halved(inner):
     inner.input((), "int32"), inner.input(IMAGE)
     count = inner.op("ADD", [inner.inputs[0], inner.constant(np.int32(1))], "int32")
     return [count, inner.op("MUL", [inner.inputs[1], inner.constant(np.float32(0.5))])]
+
+
+EMPTY_MAP = np.array([0, 0, 1, 0, 0, 36, 1], "uint8")  # in FlexBuffers
+
+
+@case("STABLEHLO_COMPOSITE")
+def named_graphs(net, kind, rng):
+    """Of images in both orders of axes, and of a constant; one graph is used twice."""
+
+    def build(inner):
+        inner.input(IMAGE), inner.input((4,))
+        return [convolved(inner, np.random.default_rng(3), inner.inputs[0]), inner.op("ADD", inner.inputs)]
+
+    graph, x = net.subgraph(build), net.input(IMAGE)
+    both = floats(*IMAGE), floats(*IMAGE)
+    image, total = net.op(kind, [x, constant(net, rng, 4)], *both, name="twice", graph=graph)
+    found = total, *net.op(kind, [image, constant(net, rng, 4)], *both, name="twice", graph=graph)
+    for operator in net.operators:
+        operator[12][2] = EMPTY_MAP
+    return found
 
 
 @case("WHILE")

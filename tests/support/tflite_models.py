@@ -163,8 +163,9 @@ class Network:
             packed = ints(*(options.get(name, 0) for name in OPTIONS[kind].fields))
             table[5] = np.frombuffer(packed.tobytes(), "uint8")
         elif options:
-            table[3] = ("B", OPTIONS[kind].number)
-            table[4] = options_table(OPTIONS[kind], options)
+            places = (11, 12) if OPTIONS[kind].is_newer else (3, 4)
+            table[places[0]] = ("B", OPTIONS[kind].number)
+            table[places[1]] = options_table(OPTIONS[kind], options)
         self.operators.append(table)
 
     def graph(self, *outputs: int) -> Table:
@@ -182,7 +183,7 @@ def options_table(of: OptionFields, options: dict[str, Any]) -> Table:
     """The options of an operator by their names."""
     kinds = {name: of.fields[name].kind for name in options}
     values = {
-        name: x if kinds[name] == "T" else ints(*x) if kinds[name] == "V" else (kinds[name], x)
+        name: x if kinds[name] in "TF" else ints(*x) if kinds[name] == "V" else (kinds[name], x)
         for name, x in options.items()
     }
     return Table({of.fields[name].field: x for name, x in values.items()})

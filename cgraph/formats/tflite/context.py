@@ -117,6 +117,8 @@ class TfliteContext(Record, eq=False):
         if option.kind == "V":
             values = table.vector(option.field, "int32") if isinstance(table, Table) else None
             return None if values is None else self.few(values)
+        if option.kind == "F":
+            return table.vector(option.field, "float32") if isinstance(table, Table) else None
         if option.kind == "T":
             return table.text(option.field) if isinstance(table, Table) else ""
         return option.default if table is None else table.number(option.field, option.kind, option.default)

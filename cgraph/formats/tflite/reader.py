@@ -290,9 +290,14 @@ def options_of(table: Table, name: str) -> Table | PackedNumbers | None:
     """Return the options of an operator. FormatError if they belong to another operator."""
     if name.startswith("CUSTOM"):
         return PackedNumbers(table.vector(OperatorFields.CUSTOM, "uint8"))
-    number = int(table.number(OperatorFields.OPTIONS_TYPE, "B"))
-    if name not in OPTIONS or number == 0:
+    if name not in OPTIONS:
+        return None
+    of_kind, place = OperatorFields.OPTIONS_TYPE, OperatorFields.OPTIONS
+    if OPTIONS[name].is_newer:
+        of_kind, place = OperatorFields.NEWER_TYPE, OperatorFields.NEWER
+    number = int(table.number(of_kind, "B"))
+    if number == 0:
         return None
     if number != OPTIONS[name].number:
         raise damaged_file(f"it has the options {number}, not {OPTIONS[name].number}")
-    return table.table(OperatorFields.OPTIONS)
+    return table.table(place)

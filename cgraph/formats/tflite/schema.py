@@ -24,7 +24,15 @@ NAMES = """
     HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE
     ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU
     DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2
-    UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
+    UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT STABLEHLO_LOGISTIC STABLEHLO_ADD STABLEHLO_DIVIDE
+    STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM STABLEHLO_RESHAPE STABLEHLO_CLAMP STABLEHLO_CONCATENATE
+    STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION STABLEHLO_SLICE STABLEHLO_CUSTOM_CALL STABLEHLO_REDUCE
+    STABLEHLO_ABS STABLEHLO_AND STABLEHLO_COSINE STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR STABLEHLO_LOG STABLEHLO_MINIMUM
+    STABLEHLO_NEGATE STABLEHLO_OR STABLEHLO_POWER STABLEHLO_REMAINDER STABLEHLO_RSQRT STABLEHLO_SELECT
+    STABLEHLO_SUBTRACT STABLEHLO_TANH STABLEHLO_SCATTER STABLEHLO_COMPARE STABLEHLO_CONVERT STABLEHLO_DYNAMIC_SLICE
+    STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA STABLEHLO_DOT_GENERAL STABLEHLO_REDUCE_WINDOW
+    STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER STABLEHLO_TRANSPOSE DILATE STABLEHLO_RNG_BIT_GENERATOR
+    REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT STABLEHLO_CASE
 """.split()
 DTYPE = {
     0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16", 8: "complex64", 9: "int8",
@@ -59,6 +67,7 @@ class OperatorFields:
     """Fields of an operator."""
 
     CODE, INPUTS, OUTPUTS, OPTIONS_TYPE, OPTIONS, CUSTOM = 0, 1, 2, 3, 4, 5
+    NEWER_TYPE, NEWER = 11, 12  # of operators whose options are in the union BuiltinOptions2
 
 
 class TensorFields:
@@ -93,8 +102,9 @@ class BufferFields:
 
 
 class Option(Record):
-    """A field of options: its index, its type (a format of `struct`, ``V`` for a vector of int32, ``T`` for a text) and
-    default.
+    """A field of options: its index, type and default.
+
+    The type is a format of `struct`, ``V`` for a vector of int32, ``F`` for one of float32, or ``T`` for a text.
     """
 
     field: int
@@ -103,24 +113,29 @@ class Option(Record):
 
 
 class OptionFields(Record, eq=False):
-    """The options table of an operator: its number, and its fields by name."""
+    """The options table of an operator: its number, its fields by name, and True if its union is the newer one."""
 
     number: int
     fields: dict[str, Option]
+    is_newer: bool = False
 
 
-def options(number: int, text: str) -> OptionFields:
+def options(number: int, text: str, is_newer: bool = False) -> OptionFields:
     """Parse fields in order: ``name:type`` or ``name:type=default``; ``_`` for an unused one."""
     fields = {}
     for i, word in enumerate(text.split()):
         name, _, rest = word.partition(":")
         kind, _, default = rest.partition("=")
         fields[name] = Option(i, kind, int(default or 0))
-    return OptionFields(number, fields)
+    return OptionFields(number, fields, is_newer)
 
 
 _POOL = options(5, "padding:b stride_w:i stride_h:i window_w:i window_h:i activation:b")
 _REDUCE = options(27, "keepdims:?")
+_CONV_3D = options(
+    106,
+    "padding:b stride_d:i stride_w:i stride_h:i activation:b dilation_d:i=1 dilation_w:i=1 dilation_h:i=1",
+)
 _CUSTOM_POOL = options(0, "padding:i stride_w:i stride_h:i window_w:i window_h:i activation:i")
 OPTIONS = {
     "ADD": options(11, "activation:b pot:?=1"),
@@ -128,9 +143,14 @@ OPTIONS = {
     "ARG_MIN": options(57, "dtype:b"),
     "AVERAGE_POOL_2D": _POOL,
     "BATCH_MATMUL": options(101, "adjoint_x:? adjoint_y:?"),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": options(69, "activation:b clip:f projection_clip:f merge:? time_major:?=1"),
+    "BIDIRECTIONAL_SEQUENCE_RNN": options(70, "time_major:? activation:b merge:?"),
+    "BUCKETIZE": options(115, "boundaries:F"),
     "CALL_ONCE": options(103, "graph:i"),
     "CONCATENATION": options(10, "axis:i activation:b"),
     "CONV_2D": options(1, "padding:b stride_w:i stride_h:i activation:b dilation_w:i=1 dilation_h:i=1"),
+    "CONV_3D": _CONV_3D,
+    "CONV_3D_TRANSPOSE": _CONV_3D,
     "CUMSUM": options(102, "exclusive:? reverse:?"),
     "CUSTOM 'Convolution2DTransposeBias'": options(0, "padding:i stride_w:i stride_h:i"),
     "CUSTOM 'MaxPoolingWithArgmax2D'": _CUSTOM_POOL,
@@ -140,13 +160,16 @@ OPTIONS = {
     ),
     "DEPTH_TO_SPACE": options(94, "block:i"),
     "DIV": options(29, "activation:b"),
+    "FAKE_QUANT": options(58, "min:f max:f bits:i narrow:?"),
     "FULLY_CONNECTED": options(8, "activation:b weights_format:b keepdims:? asymmetric:?"),
     "GATHER": options(23, "axis:i batch_axes:i"),
     "GELU": options(116, "approximate:?"),
     "IF": options(92, "then:i orelse:i"),
     "L2_NORMALIZATION": options(12, "activation:b"),
+    "L2_POOL_2D": _POOL,
     "LEAKY_RELU": options(75, "alpha:f"),
-    "LSTM": options(14, "activation:b clip:f _ kernel:b"),
+    "LOCAL_RESPONSE_NORMALIZATION": options(13, "radius:i bias:f alpha:f beta:f"),
+    "LSTM": options(14, "activation:b clip:f projection_clip:f kernel:b"),
     "MAX_POOL_2D": _POOL,
     "MEAN": _REDUCE,
     "MIRROR_PAD": options(77, "mode:b"),
@@ -161,18 +184,22 @@ OPTIONS = {
     "RESHAPE": options(17, "shape:V"),
     "RESIZE_BILINEAR": options(15, "_ _ align_corners:? half_pixel:?"),
     "RESIZE_NEAREST_NEIGHBOR": options(74, "align_corners:? half_pixel:?"),
+    "REVERSE_SEQUENCE": options(87, "time:i batch:i"),
+    "RNN": options(7, "activation:b"),
     "SHAPE": options(55, "dtype:b"),
     "SOFTMAX": options(9, "beta:f"),
     "SPACE_TO_DEPTH": options(19, "block:i"),
     "SPLIT": options(35, "count:i"),
     "SPLIT_V": options(79, "count:i"),
     "SQUEEZE": options(30, "axes:V"),
+    "STABLEHLO_COMPOSITE": options(21, "name:T graph:i", is_newer=True),
     "STRIDED_SLICE": options(32, "begin:i end:i ellipsis:i new_axis:i shrink:i offset:?"),
     "SUB": options(28, "activation:b pot:?=1"),
     "SUM": _REDUCE,
     "SVDF": options(6, "rank:i activation:b"),
     "TRANSPOSE_CONV": options(49, "padding:b stride_w:i stride_h:i activation:b"),
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": options(71, "activation:b clip:f _ time_major:?"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": options(71, "activation:b clip:f projection_clip:f time_major:?"),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": options(31, "time_major:? activation:b"),
     "UNPACK": options(64, "count:i axis:i"),
     "VAR_HANDLE": options(111, "container:T name:T"),
     "WHILE": options(93, "condition:i body:i"),

@@ -6,6 +6,7 @@ gives the same bits: by one instruction where it exists, by integer arithmetic e
 
 from typing import Any
 
+from cgraph.dtypes.convert import BELOW_DOUBLE, DOUBLE_BITS
 from cgraph.dtypes.storage import BY_CODE, StorageDtype
 from cgraph.kernels.llvm import ir
 
@@ -50,8 +51,18 @@ def is_one_instruction(k: Builder, storage: StorageDtype) -> bool:
 def round_to_storage(k: Builder, x: Val, dtype: str) -> Val:
     """Return numbers rounded once to a storage dtype, as float32."""
     if x.dtype != "f4":
-        x = k.cast(x, "f4") if x.dtype in EXACT else round_to_odd(k, k.cast(x, "f8"))
+        x = k.cast(x, "f4") if x.dtype in EXACT else round_to_odd(k, as_float64(k, x))
     return widen(k, narrow(k, x, dtype), dtype)
+
+
+def as_float64(k: Builder, x: Val) -> Val:
+    """Return numbers as float64, to be rounded to odd: see `cgraph.dtypes.convert.as_float64`."""
+    if x.dtype not in ("i8", "u8"):
+        return k.cast(x, "f8")
+    largest = 1 << DOUBLE_BITS
+    is_large = (x >= largest) | (x <= -largest) if x.dtype == "i8" else x >= largest
+    odd = ((x | BELOW_DOUBLE) ^ BELOW_DOUBLE) | (BELOW_DOUBLE + 1)
+    return k.cast(k.select(is_large & ((x & BELOW_DOUBLE) != 0), odd, x), "f8")
 
 
 def round_to_odd(k: Builder, x: Val) -> Val:

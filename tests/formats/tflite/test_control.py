@@ -1,4 +1,4 @@
-"""IF and WHILE of TFLite files: what they compute is in tests/support/tflite_cases.py; here, what is refused."""
+"""IF, WHILE and named graphs of TFLite files: what is refused; what they compute is in tflite_cases.py."""
 
 import numpy as np
 import pytest
@@ -69,6 +69,31 @@ def test_a_graph_that_contains_itself_is_refused():
     x, condition, body = net.input((2,)), net.subgraph(unbounded), net.subgraph(identity)
     twice = net.op("WHILE", [net.op("WHILE", [x], condition=condition, body=body)], condition=condition, body=body)
     assert len(load(net.bytes(twice)).outputs) == 1
+
+
+@pytest.mark.parametrize("outputs", [0, 2])
+def test_a_named_graph_has_as_many_outputs_as_its_operator(outputs):
+    net = Network()
+    graph = net.subgraph(lambda inner: identity(inner) * outputs)
+    y = net.op("STABLEHLO_COMPOSITE", [net.input((2,))], name="norm", graph=graph)
+    with pytest.raises(FormatError, match=f"the graph has {outputs} outputs, not 1"):
+        load(net.bytes(y))
+
+
+def test_a_named_graph_keeps_the_format_of_its_results():
+    net = Network()
+    graph = net.subgraph(bytes_input(BYTES))
+    y = net.op("STABLEHLO_COMPOSITE", [net.input((2,), "int8", **BYTES)], {"dtype": "int8", **OTHERS}, graph=graph)
+    with pytest.raises(FormatError, match="output 0 of the graph is quantised in another way"):
+        load(net.bytes(y))
+
+
+def test_options_of_another_operator_are_refused():
+    net = Network()
+    y = net.op("STABLEHLO_COMPOSITE", [net.input((2,))], graph=net.subgraph(identity))
+    net.operators[-1][11] = ("B", 20)
+    with pytest.raises(FormatError, match="it has the options 20, not 21"):
+        load(net.bytes(y))
 
 
 @pytest.mark.parametrize("number", [-1, 3])

@@ -17,11 +17,104 @@ def test_elements_are_taken_along_the_axis(axis):
     np.testing.assert_array_equal(results_of(net, [y], X)[0], np.take(X, PLACES, axis), strict=True)
 
 
-def test_batches_of_gathers_are_refused():
+def test_each_element_of_a_batch_has_its_own_places():
     net = Network()
     y = net.op("GATHER", [net.input(X.shape), net.constant(PLACES)], axis=1, batch_axes=1)
-    with pytest.raises(FormatError, match="batch_dims=1 is not supported. Use 0"):
-        results_of(net, [y], X)
+    want = np.stack([np.take(x, places, 0) for x, places in zip(X, PLACES)])
+    np.testing.assert_array_equal(results_of(net, [y], X)[0], want, strict=True)
+
+
+def written(kind, *operands, results=1, dtype="float32", **options):
+    net = Network()
+    made = [net.constant(x) if isinstance(x, np.ndarray) else net.input(x) for x in operands]
+    y = net.op(kind, made, *[dtype] * results, **options)
+    ys = y if results > 1 else [y]
+    return results_of(net, ys, *(np.ones(x, "f4") for x in operands if not isinstance(x, np.ndarray)))
+
+
+def whole(*numbers):
+    return np.array(numbers, "i4")
+
+
+ROWS = whole(0, 1, 1)[:, None]
+REFUSED = {
+    "batches that differ": (lambda: written("GATHER", (3, 4), whole((1,), (0,)), axis=1, batch_axes=1), "do not fit"),
+    "a batch beyond the axis": (
+        lambda: written("GATHER", (2, 4), whole((1, 0), (0, 1)), axis=0, batch_axes=1), "1 axes of a batch, up to axis",
+    ),
+    "a batch beyond the places": (
+        lambda: written("GATHER", (2, 4, 3), whole(1, 0), axis=2, batch_axes=2), "2 axes of a batch, up to axis 2",
+    ),
+    "a batch before the first": (
+        lambda: written("GATHER", (2, 4), whole(1, 0), axis=1, batch_axes=-2), "-1 axes of a batch",
+    ),
+    "a negative size": (lambda: written("SCATTER_ND", ROWS, (3, 4), whole(-5, 4)), "has a negative size"),
+    "positions of other axes": (lambda: written("SCATTER_ND", ROWS[:, [0] * 3], (3,), whole(5, 4)), "do not fit"),
+    "updates of another shape": (lambda: written("SCATTER_ND", ROWS, (3, 3), whole(5, 4)), r"\[3,3\]"),
+    "positions of three axes": (
+        lambda: written("SPARSE_TO_DENSE", ROWS[None], whole(4), (3,), np.float32([0])), "do not fit",
+    ),
+    "positions of one axis in two": (
+        lambda: written("SPARSE_TO_DENSE", whole(1, 2), whole(4, 5), (2,), np.float32([0])), "do not fit",
+    ),
+    "two numbers for the rest": (
+        lambda: written("SPARSE_TO_DENSE", whole(1, 2), whole(4), (2,), np.float32([0, 1])), "2 numbers for the rest",
+    ),
+    "segments that fall": (lambda: written("SEGMENT_SUM", (3, 4), whole(0, 1, 0)), "ascending from 0"),
+    "segments below 0": (lambda: written("SEGMENT_SUM", (3, 4), whole(-1, 0, 1)), "ascending from 0"),
+    "segments of other rows": (lambda: written("SEGMENT_SUM", (3, 4), whole(0, 1)), "one for each row"),
+    "segments of two axes": (lambda: written("SEGMENT_SUM", (1, 3), whole((0, 0, 0))), "one for each row"),
+    "other rows": (lambda: written("UNSORTED_SEGMENT_MAX", (3, 4), whole(0, 1), whole(2)), "do not fit data"),
+    "fewer than no segments": (
+        lambda: written("UNSORTED_SEGMENT_SUM", (2,), whole(0, 0), whole(-1)), "-1 segments, .* do not fit",
+    ),
+    "an update that is too large": (
+        lambda: written("DYNAMIC_UPDATE_SLICE", (3, 4), (3, 5), whole(0, 0)), "an update .* does not fit",
+    ),
+    "an update of fewer axes": (
+        lambda: written("DYNAMIC_UPDATE_SLICE", (3, 4), (4,), whole(0, 0)), "an update .* does not fit",
+    ),
+    "a position of fewer axes": (
+        lambda: written("DYNAMIC_UPDATE_SLICE", (3, 4), (1, 1), whole(0)), "an update .* does not fit",
+    ),
+    "boundaries that fall": (
+        lambda: written("BUCKETIZE", (3,), dtype="int32", boundaries=np.float32([1, 0])), "ascending numbers",
+    ),
+    "no boundaries": (lambda: written("BUCKETIZE", (3,), dtype="int32"), "ascending numbers"),
+    "keys of two axes": (
+        lambda: written("HASHTABLE_LOOKUP", whole((1,)), whole(1, 2), (2, 3), results=2), "do not fit",
+    ),
+    "fewer values than keys": (
+        lambda: written("HASHTABLE_LOOKUP", whole(1), whole(1, 2, 3), (2, 3), results=2), "do not fit",
+    ),
+    "no keys": (
+        lambda: written("HASHTABLE_LOOKUP", whole(1), np.zeros(0, "i4"), np.zeros((0, 3), "f4"), results=2), "not fit",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_operands_that_do_not_fit_are_refused(name):
+    act, match = REFUSED[name]
+    with pytest.raises(FormatError, match=match):
+        act()
+
+
+@pytest.mark.parametrize("form", [{"zero": 3}, {"dtype": "uint8"}, {"scale": [0.1] * 4, "zero": (0, 1)}], ids=str)
+def test_a_table_of_bytes_whose_rows_become_floats_is_symmetric_with_scales_of_rows(form):
+    how = {"scale": 0.1, **form}
+    net = Network()
+    table = net.constant(np.ones((3, 4), how.pop("dtype", "int8")), **how)
+    with pytest.raises(FormatError, match="a table whose rows become floats must be int8"):
+        results_of(net, [net.op("EMBEDDING_LOOKUP", [net.constant(whole(2, 0)), table])])
+
+
+def test_rows_of_a_quantised_table_keep_its_scale():
+    net = Network()
+    table = net.constant(np.ones((3, 4), "int8"), scale=0.1)
+    y = net.op("EMBEDDING_LOOKUP", [net.constant(whole(2, 0)), table], {"dtype": "int8", "scale": 0.2})
+    with pytest.raises(FormatError, match="another scale than the table"):
+        results_of(net, [y])
 
 
 def test_last_axis_of_indices_names_a_row():

@@ -9,7 +9,7 @@ from cgraph.formats.tflite import load
 from cgraph.formats.tflite.variables import Variables
 from cgraph.ir.spec import Spec
 from cgraph.ops.leaf import Const
-from tests.support.tflite_cases import floats, initialised, lstm
+from tests.support.tflite_cases import PARTS, both_ways, floats, gates, initialised, lstm, net_norms, simple_cell
 from tests.support.tflite_models import Network, successive
 from tests.support.tolerance import assert_near
 
@@ -101,9 +101,27 @@ def of_recurrent_operators(net):
     return y, net.op("SVDF", [rows, *weights, net.variable((4, 20))], rank=2, activation=0)
 
 
+def of_simple_cells(net):
+    """RNNs of one step, and of a sequence in both directions."""
+    rng = np.random.default_rng(6)
+    y = net.op("RNN", [net.input((2, 3)), *simple_cell(net, rng)], activation=4)
+    cells = [*simple_cell(net, rng), *simple_cell(net, rng), *[-1] * 3]
+    both = net.op("BIDIRECTIONAL_SEQUENCE_RNN", [net.input((2, 5, 3)), *cells], *["float32"] * 2, activation=4)
+    return y, *both
+
+
+def of_gates_with_more_parts(net):
+    """A state of other sizes than its cell, with what each part reads of them; and in both directions."""
+    rng, parts = np.random.default_rng(7), PARTS["all_parts"]
+    state = [net.variable((2, parts["projection"])), net.variable((2, 4))]
+    operands = [net.input((2, 3, 3)), *gates(net, rng, parts), *state, *net_norms(net, rng, parts)]
+    y = net.op("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, activation=4)
+    return y, *both_ways(net, rng, (2, 3, 3), PARTS["a_projection"], ["float32"] * 2, time_major=False)
+
+
 NETWORKS = (
     accumulated, assigned_twice, never_assigned, assigned_before_it_is_read, two_of_one_graph, images, of_bytes,
-    of_recurrent_operators,
+    of_recurrent_operators, of_simple_cells, of_gates_with_more_parts,
 )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ FAMILIES = {
         "ReverseSequence"
     ),
     "signal": "HannWindow HammingWindow BlackmanWindow DFT STFT MelWeightMatrix",
-    "strings": "StringNormalizer com.microsoft.Tokenizer StringConcat StringSplit",
+    "strings": "StringNormalizer com.microsoft.Tokenizer StringConcat StringSplit RegexFullMatch",
     "text": "TfIdfVectorizer",
     "trees": "ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor ai.onnx.ml.TreeEnsemble",
     "window": "Col2Im MaxUnpool",

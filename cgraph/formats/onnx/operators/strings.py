@@ -1,7 +1,4 @@
-"""Importers that compute strings while the graph is built, or by each call of an input's strings.
-
-RegexFullMatch is refused: nothing bounds the time of a pattern of a file.
-"""
+"""Importers that compute strings while the graph is built, or by each call of an input's strings."""
 
 from math import prod
 from typing import Any
@@ -9,12 +6,16 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, not_of_strings, operator
 from cgraph.formats.onnx.vocabulary import STRING_COST, CodedStrings, Tokens
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 from cgraph.record import replace
+from cgraph.running.full_match import MOST_STATES, full_match
 from cgraph.running.text_features import CASES, TextFeature, TextSplitter
+
+STATE_COST = 1000  # work of making a state of a pattern, and of moving it by a character
 
 
 def open_texts(c: Context) -> tuple[Var, TextFeature]:
@@ -77,6 +78,20 @@ def tokenizer(c: Context) -> CodedStrings | Tokens:
     rows = splitter.rows(x.reshape(-1))
     c.spend(nbytes=STRING_COST * sum(map(len, rows)))
     return c.vocabulary.constant(np.array(rows, object).reshape(*x.shape, -1 if x.size else 0))
+
+
+@operator("RegexFullMatch")
+def regex_full_match(c: Context) -> Node:
+    """Import RegexFullMatch: True for strings that a pattern matches as a whole, constant ones or those of an input."""
+    pattern = c.attribute("pattern", "")
+    c.spend(work=STATE_COST * MOST_STATES)
+    match = full_match(pattern)
+    if c.evaluator.lacks(c.text(0)[0]):
+        source, texts = open_texts(c)
+        return cg.not_equal(c.vocabulary.feature(source, replace(texts, pattern=pattern)), 0)
+    x = strings(c, 0)
+    c.spend(work=STATE_COST * match.size * sum(map(len, x.reshape(-1))))
+    return Const(np.array([match.matches(text) for text in x.reshape(-1)], bool).reshape(x.shape))
 
 
 def moved_tokens(c: Context) -> Tokens:

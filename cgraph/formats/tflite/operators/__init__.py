@@ -1,6 +1,7 @@
 """Importers by family; importing this package fills `OPERATORS`."""
 
 from cgraph.formats.tflite.operators import (
+    boxes,
     control,
     conv,
     custom,
@@ -15,9 +16,11 @@ from cgraph.formats.tflite.operators import (
     shape,
     sparse,
     state,
+    volumes,
 )
 
 __all__ = [
+    "boxes",
     "control",
     "conv",
     "custom",
@@ -32,4 +35,5 @@ __all__ = [
     "shape",
     "sparse",
     "state",
+    "volumes",
 ]

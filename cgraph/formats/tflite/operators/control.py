@@ -1,4 +1,4 @@
-"""Importers of control flow: IF and WHILE, whose branches, condition and body are other graphs of the file."""
+"""Importers of IF, WHILE and STABLEHLO_COMPOSITE, which run other graphs of the file."""
 
 from collections.abc import Sequence
 
@@ -41,6 +41,14 @@ def while_loop(c: TfliteContext) -> list[TfliteValue]:
         return [x.plain for x in outputs]
 
     return entered(cg.while_loop(condition, body, c.nodes), formats)
+
+
+@operator("STABLEHLO_COMPOSITE", on_bytes=True, on_words=True)
+def composite(c: TfliteContext) -> list[TfliteValue]:
+    """Import STABLEHLO_COMPOSITE: a graph that has a name, which is not read."""
+    outputs = c.build(c.option("graph"), [c[i] for i in range(len(c.operands))])
+    check_formats("the graph", outputs, [x.quantised for x in c.results])
+    return outputs
 
 
 def formats_of(operands: Sequence[TfliteValue | None]) -> Formats:

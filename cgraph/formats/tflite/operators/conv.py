@@ -20,26 +20,25 @@ from cgraph.record import replace
 
 SAME, VALID = 0, 1
 PLACE, WORD = 64, 8  # bytes of memory of the tables of a row or column, and of a number
-Pads = tuple[int, int, int, int]
+Pads = tuple[int, ...]
 
 
-def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
-    """Return the padding before and after the two axes; an odd pixel goes after. `window` includes dilation gaps."""
+def padding(c: TfliteContext, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, ...]) -> Pads:
+    """Return the padding before all axes, then after them; an odd pixel goes after. `window` includes dilation gaps."""
     return pads_of(c.option("padding"), sizes, window, stride)
 
 
-def pads_of(kind: int, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int]) -> Pads:
+def pads_of(kind: int, sizes: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, ...]) -> Pads:
     """Return the padding of a kind; see `padding`."""
     if kind not in (SAME, VALID):
         raise FormatError(f"the padding {kind} is not supported. Use SAME or VALID")
     if kind == VALID:
-        return 0, 0, 0, 0
+        return (0,) * (2 * len(sizes))
     wide = [max((-(-n // s) - 1) * s + w - n, 0) for n, w, s in zip(sizes, window, stride)]
-    top, left = (n // 2 for n in wide)
-    return top, left, wide[0] - top, wide[1] - left
+    return (*(n // 2 for n in wide), *(n - n // 2 for n in wide))
 
 
-def reach(window: tuple[int, ...], dilation: tuple[int, int]) -> tuple[int, ...]:
+def reach(window: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
     """Return the extent of a dilated window."""
     return tuple((n - 1) * d + 1 for n, d in zip(window, dilation))
 
@@ -218,6 +217,14 @@ def pool(c: TfliteContext) -> TfliteValue:
         return to_images(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
     y = (cg.avg_pool2d if c.kind == "AVERAGE_POOL_2D" else cg.max_pool2d)(x, window, stride=stride, pad=pad)
     return to_images(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
+
+
+@operator("L2_POOL_2D")
+def l2_pool(c: TfliteContext) -> TfliteValue:
+    """Import L2_POOL_2D: the root of the mean square of each window; padding does not contribute."""
+    x, window, stride = image(c, 0), c.sizes("window"), c.sizes("stride")
+    pad = padding(c, x.shape[2:], window, stride)
+    return to_images(c.activated(cg.sqrt(cg.avg_pool2d(cg.square(x), window, stride=stride, pad=pad))))
 
 
 def average_of_bytes(c: TfliteContext, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:

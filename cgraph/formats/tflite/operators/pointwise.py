@@ -9,12 +9,23 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import TfliteContext, operator
-from cgraph.formats.tflite.fixed import as_bytes, bounds_of, of_floats, parts_of, scale_factor, subtract_zero
+from cgraph.formats.tflite.fixed import (
+    as_bytes,
+    bounds_of,
+    halves_away,
+    nearest,
+    of_floats,
+    parts_of,
+    scale_factor,
+    subtract_zero,
+)
 from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node
 
 BINARY: dict[str, Callable[..., Node]] = {
     "ADD": lambda x, y: x + y,
+    "ATAN2": lambda x, y: cg.arctan2(x, y),
+    "BITWISE_XOR": lambda x, y: cg.bitwise_xor(x, y),
     "DIV": lambda x, y: cg.true_divide(x, y) if x.dtype.kind == "f" else truncated_quotient(x, y),
     "EQUAL": lambda x, y: cg.equal(x, y),
     "FLOOR_DIV": lambda x, y: cg.floor_divide(x, y),
@@ -31,7 +42,14 @@ BINARY: dict[str, Callable[..., Node]] = {
     "NOT_EQUAL": lambda x, y: cg.not_equal(x, y),
     "POW": lambda x, y: cg.power(x, y),
     "PRELU": lambda x, y: cg.prelu(x, y),
+    "RIGHT_SHIFT": lambda x, y: cg.right_shift(x, cg.clip(y, 0, 8 * y.dtype.itemsize - 1)),
     "SQUARED_DIFFERENCE": lambda x, y: cg.square(x - y),
+    "STABLEHLO_ADD": lambda x, y: x + y,
+    "STABLEHLO_AND": lambda x, y: cg.bitwise_and(x, y),
+    "STABLEHLO_MAXIMUM": lambda x, y: cg.maximum(x, y),
+    "STABLEHLO_MINIMUM": lambda x, y: cg.minimum(x, y),
+    "STABLEHLO_MULTIPLY": lambda x, y: x * y,
+    "STABLEHLO_SHIFT_LEFT": lambda x, y: cg.left_shift(x, y),
     "SUB": lambda x, y: x - y,
 }
 GELU_SLOPE = sqrt(2 / pi)
@@ -225,3 +243,28 @@ def select(c: TfliteContext) -> TfliteValue:
         return TfliteValue(cg.where(c[0].plain.reshape((-1, *[1] * (c[1].ndim - 1))), c[1].plain, c[2].plain))
     (p, x, y), first = c.alike()
     return TfliteValue(cg.where(p, x, y), first=first)
+
+
+@operator("BITCAST")
+def bitcast(c: TfliteContext) -> TfliteValue:
+    """Import BITCAST to a dtype of the same size."""
+    return TfliteValue(cg.bitcast(c[0].node, c.dtypes[0]), first=c[0].first)
+
+
+@operator("FAKE_QUANT")
+def fake_quant(c: TfliteContext) -> TfliteValue:
+    """Import FAKE_QUANT: floats rounded to equal steps between two limits, which are moved so that 0 is a step.
+
+    Source: tensorflow/lite/kernels/internal/quantization_util.h, NudgeQuantizationRange.
+    """
+    low, high, bits = np.float32(c.option("min")), np.float32(c.option("max")), c.option("bits")
+    if not (2 <= bits <= 16 and low <= 0 <= high and low < high and np.isfinite(high - low)):
+        raise FormatError(f"{bits} bits from {low} to {high}: give 2 to 16 bits, and finite limits with 0 between them")
+    if c.option("narrow"):
+        raise FormatError("narrow_range is not supported, as in LiteRT. Use the whole range")
+    most = np.float32(2**bits - 1)
+    scale = (high - low) / most
+    zero = np.clip(nearest(-low / scale), 0, most).astype("float32")
+    start, end = -zero * scale, (most - zero) * scale
+    steps = (cg.clip(c[0].node, start, end) - start) * (np.float32(1) / scale)
+    return TfliteValue(halves_away(steps) * scale + start, first=c[0].first)

@@ -23,68 +23,158 @@ from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.record import Record
 
 GATES = 4  # in the order input, forget, cell, output
-WEIGHTS, RECURRENT, BIASES, STATE, CELL = 1, 5, 12, 18, 19  # numbers of operands
-UNUSED = {
-    "peephole weights": (9, 10, 11),
-    "projections": (16, 17),
-    "layer norms": (20, 21, 22, 23),
-}
+INPUT, FORGET, UPDATE, OUTPUT = range(GATES)
+PEEPHOLES = {INPUT: 0, FORGET: 1, OUTPUT: 2}  # the weights of a cell that each gate reads
 GATE_BITS = 3  # integer bits of a gate's argument
-NODES, SVDF_NODES = 320, 60  # of an LSTM of four steps, which is unrolled, and of SVDF
+NODES, RNN_NODES, SVDF_NODES = 500, 100, 60  # of an LSTM or RNN of four steps, which is unrolled, and of SVDF
 TANH = 4  # the number of the activation
+SMALL = 1e-8  # added to a variance
 WORDS = 1 << 15
+
+
+class LstmOperands(Record):
+    """Numbers of the operands of an LSTM: of the first of each kind.
+
+    Fields
+        weights, recurrent, biases, norms: four each, one for each gate; those of the input gate may be absent, and all
+            norms
+        peepholes: three
+        projection: its weights, then its bias
+        state, cell: what persists between runs
+    """
+
+    weights: int = 1
+    recurrent: int = 5
+    peepholes: int = 9
+    biases: int = 12
+    projection: int = 16
+    norms: int = 20
+    state: int = 18
+    cell: int = 19
+
+
+PLAIN = LstmOperands()
+NO_NORMS = 1000  # the number of operands that no file has
+FORWARD = LstmOperands(norms=NO_NORMS, state=35, cell=36)
+BACKWARD = LstmOperands(18, 22, 26, 29, 33, NO_NORMS, 37, 38)
+CROSSED = {"BIDIRECTIONAL_SEQUENCE_LSTM": 39, "BIDIRECTIONAL_SEQUENCE_RNN": 9}
+"""The first operand of a second input, whose weights follow."""
+EXTRA = {"peephole weights": (9, 10, 11), "projections": (16, 17), "layer norms": (20, 21, 22, 23)}
 
 
 @operator("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM", on_bytes=True, on_words=True)
 def lstm(c: TfliteContext) -> Node:
     """Import LSTM, one step ``[n, inputs]``, and UNIDIRECTIONAL_SEQUENCE_LSTM, steps ``[n, steps, inputs]``."""
-    check_parts(c)
-    c.allowance.spend("an LSTM", nodes=NODES)
-    x, is_sequence = c[0].plain, c.kind != "LSTM"
-    if x.ndim != 2 + is_sequence:
-        raise FormatError(f"{x.spec} does not have {2 + is_sequence} axes: samples, steps of a sequence, and inputs")
-    is_batch_first = is_sequence and not c.option("time_major")
-    steps = (x.transpose((1, 0, 2)) if is_batch_first else x) if is_sequence else x.reshape((1, *x.shape))
-    state = [c[i].plain.reshape((steps.shape[1], -1)) for i in (STATE, CELL)]
-    (h, cell), rows = (lstm_of_bytes if c.is_quantised else lstm_of_floats)(c, steps, state)
-    c.assign(STATE, h.reshape(c[STATE].shape))
-    c.assign(CELL, cell.reshape(c[CELL].shape))
-    if not is_sequence:
-        return rows[0]
-    return rows.transpose((1, 0, 2)) if is_batch_first else rows
-
-
-def check_parts(c: TfliteContext) -> None:
-    """Raise FormatError unless an LSTM has the weights of four gates, and no others."""
-    for name, numbers in UNUSED.items():
-        if any(c.get(i) is not None for i in numbers):
-            raise FormatError(f"{name} are not supported. Use an LSTM of four gates without them")
-    if c.get(WEIGHTS) is None:
-        raise FormatError("coupled input and forget gates are not supported. Use an LSTM of four gates")
     if c.kind == "LSTM" and c.option("kernel") != 0:
         raise FormatError(f"kernel_type {c.option('kernel')} is not supported. Convert with the full kernel")
+    return as_sequence(c, run_lstm(c, PLAIN, steps_of(c)))
 
 
-def weights_of(c: TfliteContext, first: int) -> Node:
-    """Return the weights of all gates, ``[inputs, gates * n]``."""
-    return cg.concat([c.filters(first + i, (1, 0)) for i in range(GATES)], axis=1)
+@operator("BIDIRECTIONAL_SEQUENCE_LSTM")
+def bidirectional_lstm(c: TfliteContext) -> list[Node]:
+    """Import BIDIRECTIONAL_SEQUENCE_LSTM: the results of both directions, joined if `merge` says so."""
+    steps = steps_of(c)
+    return both_directions(c, run_lstm(c, FORWARD, steps), run_lstm(c, BACKWARD, cg.flip(steps, 0)))
 
 
-def lstm_of_floats(c: TfliteContext, steps: Node, state: Sequence[Node]) -> tuple[list[Node], Node]:
-    if any(c[WEIGHTS + i].quantised is not None for i in range(2 * GATES)):
+@operator("RNN", "UNIDIRECTIONAL_SEQUENCE_RNN")
+def rnn(c: TfliteContext) -> Node:
+    """Import RNN, one step ``[n, inputs]``, and UNIDIRECTIONAL_SEQUENCE_RNN, steps ``[n, steps, inputs]``."""
+    return as_sequence(c, run_rnn(c, 1, steps_of(c)))
+
+
+@operator("BIDIRECTIONAL_SEQUENCE_RNN")
+def bidirectional_rnn(c: TfliteContext) -> list[Node]:
+    """Import BIDIRECTIONAL_SEQUENCE_RNN: the results of both directions, joined if `merge` says so."""
+    steps = steps_of(c)
+    return both_directions(c, run_rnn(c, 1, steps), run_rnn(c, 5, cg.flip(steps, 0)))
+
+
+def steps_of(c: TfliteContext) -> Node:
+    """Return operand 0 as steps ``[steps, n, inputs]``."""
+    x, is_sequence = c[0].plain, "SEQUENCE" in c.kind
+    if x.ndim != 2 + is_sequence:
+        raise FormatError(f"{x.spec} does not have {2 + is_sequence} axes: samples, steps of a sequence, and inputs")
+    if not is_sequence:
+        return x.reshape((1, *x.shape))
+    return x if c.option("time_major") else x.transpose((1, 0, 2))
+
+
+def as_sequence(c: TfliteContext, rows: Node) -> Node:
+    """Return the results of all steps in the file's order of axes."""
+    if "SEQUENCE" not in c.kind:
+        return rows[0]
+    return rows if c.option("time_major") else rows.transpose((1, 0, 2))
+
+
+def both_directions(c: TfliteContext, forward: Node, backward: Node) -> list[Node]:
+    """Return the results of both directions in the file's order; the second one's steps are still reversed."""
+    if any(x is not None for x in c.operands[CROSSED[c.kind] :]):
+        raise FormatError("a second input is not supported. Join it to the first one")
+    rows = [as_sequence(c, x) for x in (forward, cg.flip(backward, 0))]
+    return [cg.concat(rows, axis=2)] if c.option("merge") else rows
+
+
+def run_rnn(c: TfliteContext, first: int, steps: Node) -> Node:
+    """Return the results of all steps. Operands from `first` on: weights, those of the state, a bias, the state."""
+    c.allowance.spend("an RNN", nodes=RNN_NODES)
+    w, u, bias, state = c.filters(first, (1, 0)), c.filters(first + 1, (1, 0)), c[first + 2].plain, c[first + 3]
+
+    def step(h: Node, x: Node) -> tuple[Node, Node]:
+        h = c.activated(x + cg.matmul(h, u))
+        return h, h
+
+    h, rows = cg.scan(step, state.plain.reshape((steps.shape[1], -1)), cg.matmul(steps, w) + bias)
+    c.assign(first + 3, h.reshape(state.shape))
+    return rows
+
+
+def run_lstm(c: TfliteContext, at: LstmOperands, steps: Node) -> Node:
+    """Return the results of all steps, and give both states their new values."""
+    c.allowance.spend("an LSTM", nodes=NODES)
+    state = [c[i].plain.reshape((steps.shape[1], -1)) for i in (at.state, at.cell)]
+    (h, cell), rows = lstm_of_bytes(c, steps, state) if c.is_quantised else lstm_of_floats(c, at, steps, state)
+    c.assign(at.state, h.reshape(c[at.state].shape))
+    c.assign(at.cell, cell.reshape(c[at.cell].shape))
+    return rows
+
+
+def lstm_of_floats(c: TfliteContext, at: LstmOperands, steps: Node, state: Sequence[Node]) -> tuple[list[Node], Node]:
+    """Compute with floats. Without an input gate, what is not forgotten is replaced."""
+    gates = [i for i in range(GATES) if i != INPUT or c.get(at.weights) is not None]
+    matrices = [c[first + i] for first in (at.weights, at.recurrent) for i in gates]
+    if any(x.quantised is not None for x in (*matrices, c.get(at.projection)) if x is not None):
         raise FormatError("an LSTM of floats with weights of bytes is not supported. Quantise all of it, or nothing")
-    bias = cg.concat([c[BIASES + i].node for i in range(GATES)], axis=0)
-    w, u, clip = weights_of(c, WEIGHTS), weights_of(c, RECURRENT), c.option("clip")
+    w, u = (cg.concat([c.filters(first + i, (1, 0)) for i in gates], axis=1) for first in (at.weights, at.recurrent))
+    biases, has_norms = {i: c[at.biases + i].node for i in gates}, c.get(at.norms + FORGET) is not None
+    clip, projection_clip = c.option("clip"), c.option("projection_clip")
+    projection = None if c.get(at.projection) is None else c.filters(at.projection, (1, 0))
+    offset = c.get(at.projection + 1)
+
+    def gate(i: int, total: Node, cell: Node) -> Node:
+        peephole = c.get(at.peepholes + PEEPHOLES[i]) if i in PEEPHOLES else None
+        total = total if peephole is None else total + cell * peephole.node
+        return cg.layer_norm(total, c[at.norms + i].node, biases[i], SMALL) if has_norms else total
+
+    def result_of(x: Node) -> Node:
+        if projection is None:
+            return x
+        x = cg.matmul(x, projection)
+        x = x if offset is None else x + offset.node
+        return cg.clip(x, -projection_clip, projection_clip) if projection_clip > 0 else x
 
     def step(carry: list[Node], x: Node) -> tuple[list[Node], Node]:
         h, cell = carry
-        i, f, g, o = cg.split(x + cg.matmul(h, u), GATES, -1)
-        cell = cg.sigmoid(f) * cell + cg.sigmoid(i) * c.activated(g)
+        sums = dict(zip(gates, cg.split(x + cg.matmul(h, u), len(gates), -1)))
+        forget = cg.sigmoid(gate(FORGET, sums[FORGET], cell))
+        enters = cg.sigmoid(gate(INPUT, sums[INPUT], cell)) if INPUT in sums else 1 - forget
+        cell = forget * cell + enters * c.activated(gate(UPDATE, sums[UPDATE], cell))
         cell = cg.clip(cell, -clip, clip) if clip > 0 else cell
-        h = cg.sigmoid(o) * c.activated(cell)
+        h = result_of(cg.sigmoid(gate(OUTPUT, sums[OUTPUT], cell)) * c.activated(cell))
         return [h, cell], h
 
-    return cg.scan(step, list(state), cg.matmul(steps, w) + bias)
+    inputs = cg.matmul(steps, w)
+    return cg.scan(step, list(state), inputs if has_norms else inputs + cg.concat(list(biases.values()), axis=0))
 
 
 class Gates(Record, eq=False):
@@ -123,23 +213,29 @@ def gates_of(c: TfliteContext, form: QuantisedFormat, first: int, count: int, ha
         raise FormatError(f"weights {list(weights.shape)} do not fit a state of {count}")
     bias = np.zeros(GATES * count, "int32")
     if has_bias:
-        bias = np.concatenate([bias_of(c, BIASES + i, count) for i in range(GATES)])
+        bias = np.concatenate([bias_of(c, PLAIN.biases + i, count) for i in range(GATES)])
     scales = [np.float64(x.bytes.scale * form.scale / np.float32(2.0 ** (GATE_BITS - 15))) for x in values]
     return Gates(form.zero, weights, bias, *np.repeat(parts_of(scales), count, axis=1))
 
 
 def lstm_of_bytes(c: TfliteContext, steps: Node, state: Sequence[Node]) -> tuple[list[Node], Node]:
     """Compute with bytes, gates and cells of int16; both functions are tables."""
-    form, count = c[STATE].bytes, state[0].shape[1]
-    exponent = int(np.round(np.log2(c[CELL].bytes.scale)))
-    if not c[CELL].bytes.is_wide or c[CELL].bytes.scale != np.float32(2.0) ** exponent or not -15 <= exponent <= -9:
+    for name, numbers in EXTRA.items():
+        if any(c.get(i) is not None for i in numbers):
+            raise FormatError(f"{name} of a quantised LSTM are not supported. Use an LSTM of four gates without them")
+    if c.get(PLAIN.weights) is None:
+        raise FormatError("a quantised LSTM with coupled input and forget gates is not supported. Use four gates")
+    form, between, count = c[PLAIN.state].bytes, c[PLAIN.cell].bytes, state[0].shape[1]
+    exponent = int(np.round(np.log2(between.scale)))
+    if not between.is_wide or between.scale != np.float32(2.0) ** exponent or not -15 <= exponent <= -9:
         raise FormatError("the cell of a quantised LSTM must be int16, and its scale a power of 2 from 2**-15 to 2**-9")
     if not form.equals(c.result) or form.is_wide or c[0].bytes.is_wide or c.option("activation") != TANH:
         raise FormatError(
             "a quantised LSTM must have bytes, results in the format of its state, and the activation tanh"
         )
-    x, h = gates_of(c, c[0].bytes, WEIGHTS, count, True), gates_of(c, form, RECURRENT, count, False)
-    clip = int(min(c.option("clip") / c[CELL].bytes.scale, WORDS - 1))
+    x = gates_of(c, c[0].bytes, PLAIN.weights, count, True)
+    h = gates_of(c, form, PLAIN.recurrent, count, False)
+    clip = int(min(c.option("clip") / between.scale, WORDS - 1))
     inputs = words(x.sums(steps.reshape((-1, steps.shape[2])))).reshape((*steps.shape[:2], GATES * count))
     out = np.float64(np.float32(2.0**-15) / form.scale * np.float32(2.0**-15))
 

@@ -6,9 +6,10 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
-from cgraph.formats.tflite.context import TfliteContext, operator
+from cgraph.formats.tflite.context import TfliteContext, images, operator
 from cgraph.formats.tflite.fixed import MOST, as_bytes, bytes_of, parts_of
 from cgraph.formats.tflite.fixed_functions import LONG, SLOPE, START, STEPS, divide
+from cgraph.formats.tflite.operators.conv import image
 from cgraph.formats.tflite.value import TfliteValue
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.physical.integer import PIXELS, PixelSum
@@ -133,6 +134,17 @@ def reciprocal_of(x: Node) -> Node:
 def l2_normalization(c: TfliteContext) -> TfliteValue:
     root = cg.sqrt(cg.sum(cg.square(c[0].node), axis=c.axis(-1, c[0]), keepdims=True))
     return TfliteValue(c.activated(c[0].node / cg.maximum(root, SMALL)), first=c[0].first)
+
+
+@operator("LOCAL_RESPONSE_NORMALIZATION")
+def local_response_normalization(c: TfliteContext) -> TfliteValue:
+    """Import LOCAL_RESPONSE_NORMALIZATION: ``x / (bias + alpha * s) ** beta``, s squares of near channels."""
+    radius, x = c.option("radius"), image(c, 0)
+    if radius < 0:
+        raise FormatError(f"the radius {radius} is negative")
+    size = 2 * min(radius, x.shape[1]) + 1
+    alpha, beta, bias = (c.option(name) for name in ("alpha", "beta", "bias"))
+    return images(cg.lrn(x, size, alpha * size, beta, bias))
 
 
 @operator("CUMSUM")

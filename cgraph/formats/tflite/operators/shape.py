@@ -174,12 +174,29 @@ def pad(c: TfliteContext) -> TfliteValue:
 
 @operator("MIRROR_PAD", on_bytes=False)
 def mirror_pad(c: TfliteContext) -> TfliteValue:
-    """Import MIRROR_PAD; mode 0 excludes the edge."""
-    if c.option("mode") != 0:
-        raise FormatError(
-            f"mirror padding of mode {c.option('mode')}, which repeats the edge, is not supported. Use mode 0 (REFLECT)"
-        )
-    return TfliteValue(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
+    """Import MIRROR_PAD; mode 0 excludes the edge, mode 1 repeats it."""
+    x, mode = c[0].node, c.option("mode")
+    if mode not in (0, 1):
+        raise FormatError(f"mirror padding of mode {mode} is not supported. Use mode 0 (REFLECT) or 1 (SYMMETRIC)")
+    if mode == 0:
+        return TfliteValue(cg.pad(x, widths(c), mode="reflect"), first=c[0].first)
+    for axis, pair in enumerate(widths(c)):
+        n = x.shape[axis]
+        if max(pair) > n:
+            raise FormatError(f"widths {pair} are larger than the {n} elements that they repeat")
+        c.spend(nbytes=8 * (n + sum(pair)))
+        x = cg.take(x, np.pad(np.arange(n), pair, "symmetric"), axis) if any(pair) else x
+    return TfliteValue(x, first=c[0].first)
+
+
+@operator("DILATE", on_bytes=False)
+def dilate(c: TfliteContext) -> Node:
+    """Import DILATE; operands: x, the distance of its elements along each axis, the number between them."""
+    x, steps = c[0].plain, c.ints(1)
+    if len(steps) != x.ndim or min(steps, default=1) < 1 or c[2].node.size != 1:
+        raise FormatError(f"steps {steps} and {c[2].node.size} numbers between do not fit {x.spec}")
+    sizes = tuple(max((n - 1) * s + 1, 0) for n, s in zip(x.shape, steps))
+    return cg.set_slice(cg.broadcast_to(c[2].plain.reshape(()), sizes), tuple(slice(None, None, s) for s in steps), x)
 
 
 @operator("TILE", on_bytes=False)
@@ -190,6 +207,12 @@ def tile(c: TfliteContext) -> Node:
 @operator("BROADCAST_TO", on_bytes=False)
 def broadcast_to(c: TfliteContext) -> Node:
     return cg.broadcast_to(c[0].plain, tuple(c.ints(1)))
+
+
+@operator("BROADCAST_ARGS")
+def broadcast_args(c: TfliteContext) -> TfliteValue:
+    """Import BROADCAST_ARGS: the shape to which two constant shapes are broadcast."""
+    return TfliteValue(array=np.array(np.broadcast_shapes(tuple(c.ints(0)), tuple(c.ints(1))), c.dtypes[0]))
 
 
 @operator("FILL")
@@ -245,3 +268,43 @@ def batch_to_space(c: TfliteContext) -> Node:
     y = y.transpose((m, *(i for k in range(m) for i in (m + 1 + k, k)), *range(2 * m + 1, y.ndim)))
     y = y.reshape((n, *(a * b for a, b in zip(x.shape[1:], blocks)), *x.shape[m + 1 :]))
     return y[(slice(None), *(slice(int(a), size - int(b)) for (a, b), size in zip(crops, y.shape[1:])))]
+
+
+@operator("REVERSE_SEQUENCE", on_bytes=False)
+def reverse_sequence(c: TfliteContext) -> Node:
+    """Import REVERSE_SEQUENCE: reverse the first elements along an axis, as many as operand 1 says for each sample."""
+    x = c[0].plain
+    time, batch = (c.axis(c.option(name), TfliteValue(x)) for name in ("time", "batch"))
+    if time == batch or c[1].shape != (x.shape[batch],):
+        raise FormatError(f"lengths {list(c[1].shape)} of axis {time} for samples of axis {batch} do not fit {x.spec}")
+    c.spend(nbytes=8 * x.shape[time])
+    steps = np.arange(x.shape[time]).reshape((-1, 1))
+    lengths = cg.astype(c[1].plain, "int64")
+    places = cg.where(cg.less(steps, lengths), lengths - 1 - steps, steps)
+    moved = cg.moveaxis(x, (time, batch), (0, 1))
+    places = places.reshape((*places.shape, *[1] * (x.ndim - 2)))
+    return cg.moveaxis(cg.take_along_axis(moved, places, 0), (0, 1), (time, batch))
+
+
+@operator("MATRIX_DIAG", on_bytes=False)
+def matrix_diag(c: TfliteContext) -> Node:
+    """Import MATRIX_DIAG: matrices ``[..., n, n]`` with the last axis on their diagonals, and integers 0 elsewhere."""
+    x = cg.expand_dims(c[0].plain, -1)
+    zero = 0 if c[0].quantised is None else c[0].bytes.sign
+    return on_diagonal(c, x, cg.full((*x.shape[:-1], x.shape[-2]), zero, x.dtype))
+
+
+@operator("MATRIX_SET_DIAG", on_bytes=False)
+def matrix_set_diag(c: TfliteContext) -> Node:
+    """Import MATRIX_SET_DIAG; operands: matrices, their new diagonals."""
+    x, diagonal = c[0].plain, c[1].plain
+    if x.ndim < 2 or diagonal.shape != (*x.shape[:-2], min(x.shape[-2:])):
+        raise FormatError(f"diagonals {diagonal.spec} do not fit matrices {x.spec}")
+    return on_diagonal(c, cg.expand_dims(diagonal, -1 if x.shape[-2] <= x.shape[-1] else -2), x)
+
+
+def on_diagonal(c: TfliteContext, diagonal: Node, x: Node) -> Node:
+    """Return matrices with other diagonals, given as columns or rows."""
+    rows, columns = x.shape[-2:]
+    c.spend(nbytes=rows * columns)
+    return cg.where(np.eye(rows, columns, dtype=bool), diagonal, x)
