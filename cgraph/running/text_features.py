@@ -158,8 +158,8 @@ class TextFeature(Record, eq=False):
     def matches(self, strings: np.ndarray) -> np.ndarray:
         """Return 1 for each text that the pattern matches, of a flat input."""
         assert self.pattern is not None
-        match = full_match(self.pattern)
-        return np.array([match.matches(text) for text in self.texts(strings)], np.int64)
+        matches = full_match(self.pattern)
+        return np.array([matches(text) for text in self.texts(strings)], np.int64)
 
 
 def ngrams(tokens: Sequence[str], n: int, skips: int) -> Iterator[Iterable[Any]]:

@@ -144,13 +144,9 @@ def test_matches_beside_moved_strings_and_their_codes(tmp_path):
 
 
 def test_other_patterns_and_long_constants_are_refused():
-    for pattern, match in (
-        ("(?i)a", "flags or a group of another kind"),
-        (r"\1", "the escape"),
-        ("a{1001}", "the repeat"),
-    ):
-        with pytest.raises(FormatError, match=f"RegexFullMatch.*the pattern .* has {match}"):
+    for pattern in (r"\1", "a{1001}", "(a"):
+        with pytest.raises(FormatError, match="RegexFullMatch.*RE2 cannot read the pattern"):
             load(model_of("RegexFullMatch", (WORDS,), (onnx.TensorProto.BOOL,), pattern=pattern))
-    x = np.array(["a" * 100_000], object)
+    x = np.array(["a" * 10_000_000], object)
     with pytest.raises(FormatError, match="RegexFullMatch.*computed elements"):
         load(model_of("RegexFullMatch", (x,), (onnx.TensorProto.BOOL,), pattern="a*"), constants={"x0": x})

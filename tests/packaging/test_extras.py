@@ -12,6 +12,7 @@ from cgraph.dist.blocks import dask_part
 from cgraph.errors import UnavailableError
 from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.pictures import open_picture
+from cgraph.running.full_match import full_match
 from cgraph.system import extras
 from nn.history import History
 from nn.models.mask_rcnn.tools import frames, precision
@@ -47,11 +48,12 @@ CALLS = {
     "onnx": (save_onnx, "onnx"), "onnx to read": (load_onnx, "onnx"), "h5py": (load_h5, "h5"),
     "Pillow": (open_image, "image"), "matplotlib": (lambda folder: HISTORY.plot(folder / "x.png"), "plot"),
     "tensorboardX": (nn.TensorBoard, "tensorboard"),
+    "google-re2": (lambda folder: full_match("[b-y]*"), "regex"),
     "distributed": (lambda folder: dask_part("distributed"), "dist"),
     "imageio-ffmpeg": (lambda folder: frames.write_film(folder / "x.mp4", 1, [None]), "video"),
     "pycocotools": (lambda folder: precision.precision([], [], 1), "examples"),
 }  # fmt: skip
-MODULES = {"Pillow": "PIL", "imageio-ffmpeg": "imageio_ffmpeg", "pycocotools": "pycocotools.coco"}
+MODULES = {"Pillow": "PIL", "google-re2": "re2", "imageio-ffmpeg": "imageio_ffmpeg", "pycocotools": "pycocotools.coco"}
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -70,7 +72,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(name, tmp_
 
 
 def test_every_package_of_an_extra_for_users_is_in_the_command():
-    for extra in ("onnx", "h5", "image", "plot", "rich", "tensorboard", "completion", "dist", "video"):
+    for extra in ("onnx", "h5", "image", "plot", "rich", "tensorboard", "completion", "regex", "dist", "video"):
         for row in PROJECT["optional-dependencies"][extra]:
             assert extras.extra_of(re.match(r"[\w-]+", row)[0], LINES) == extra, row
     assert extras.extra_of("numpy", LINES) is None

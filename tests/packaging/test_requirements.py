@@ -16,6 +16,7 @@ MODULES = {
     "scikit-learn": "sklearn",
     "imageio-ffmpeg": "imageio_ffmpeg",
     "tensorboardx": "tensorboardX",
+    "google-re2": "re2",
 }
 FOR_US = ("dev", "bench", "zoo")  # what tests and benchmarks compare with
 FOR_USERS = {extra: rows for extra, rows in PROJECT["optional-dependencies"].items() if extra not in FOR_US}

@@ -12,10 +12,10 @@ from cgraph.formats.onnx.vocabulary import STRING_COST, CodedStrings, Tokens
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 from cgraph.record import replace
-from cgraph.running.full_match import MOST_STATES, full_match
+from cgraph.running.full_match import LONGEST, full_match
 from cgraph.running.text_features import CASES, TextFeature, TextSplitter
 
-STATE_COST = 1000  # work of making a state of a pattern, and of moving it by a character
+PATTERN_COST = 1000  # work of reading a character of a pattern, or of matching one of a text
 
 
 def open_texts(c: Context) -> tuple[Var, TextFeature]:
@@ -84,14 +84,14 @@ def tokenizer(c: Context) -> CodedStrings | Tokens:
 def regex_full_match(c: Context) -> Node:
     """Import RegexFullMatch: True for strings that a pattern matches as a whole, constant ones or those of an input."""
     pattern = c.attribute("pattern", "")
-    c.spend(work=STATE_COST * MOST_STATES)
-    match = full_match(pattern)
+    c.spend(work=PATTERN_COST * LONGEST)
+    matches = full_match(pattern)
     if c.evaluator.lacks(c.text(0)[0]):
         source, texts = open_texts(c)
         return cg.not_equal(c.vocabulary.feature(source, replace(texts, pattern=pattern)), 0)
     x = strings(c, 0)
-    c.spend(work=STATE_COST * match.size * sum(map(len, x.reshape(-1))))
-    return Const(np.array([match.matches(text) for text in x.reshape(-1)], bool).reshape(x.shape))
+    c.spend(work=PATTERN_COST * sum(map(len, x.reshape(-1))))
+    return Const(np.array([matches(text) for text in x.reshape(-1)], bool).reshape(x.shape))
 
 
 def moved_tokens(c: Context) -> Tokens:
