@@ -92,7 +92,9 @@ def graph_of(
     limits = LengthBounds(maximum, evaluator.allowance)
     opsets = opsets_of(proto.opset_import)
     few = opened.few
-    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, vocabulary, few, opened.name)
+    builder = OnnxGraphBuilder(
+        opsets, functions, opened.array, opened.listed, evaluator, limits, vocabulary, few, opened.name
+    )
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
     inputs |= {name: CodedStrings(inputs[name]) for name in string_inputs}
     scope = builder.build(graph, ChainMap(inputs))
