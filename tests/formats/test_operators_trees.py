@@ -9,18 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 import cgraph as cg
 from cgraph.errors import FormatError, PositionError
 from cgraph.formats.onnx import load
-from cgraph.formats.onnx.operators.forest import (
-    LEAF,
-    Questions,
-    children_first,
-    places_in_trees,
-    places_of,
-)
-from cgraph.formats.onnx.operators.node_names import NodeNames, SortedNames, first_nodes, names_of, table_of_names
 from cgraph.formats.onnx.operators.trees import AGGREGATES
-from cgraph.ops.leaf import Var
-from cgraph.record import replace
-from tests.support.onnx_context import context
 from tests.support.tolerance import assert_near
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
@@ -114,112 +103,6 @@ def test_sums_are_taken_unless_told():
     trees, x = Ensemble(np.random.default_rng(3), 3), np.zeros((1, COLUMNS), "f4")
     attributes = trees.attributes("f4")
     np.testing.assert_array_equal(results(attributes, x), results(attributes | {"aggregate_function": 1}, x))
-
-
-def context_of_a_forest():
-    return context(Var((4, COLUMNS), "float32"))
-
-
-def draw_trees(rng, count):
-    """Random trees: nodes in any order, some of which no tree reaches, with leaves among them and behind them."""
-    sizes = rng.integers(0, 40, count)  # inner nodes of each tree
-    total, behind = int((2 * sizes + 1).sum()) + 5, int(rng.integers(0, 3))
-    numbers = iter(rng.permutation(total).tolist())
-    roots = []
-    true, false, modes = np.zeros(total, np.int32), np.zeros(total, np.int32), np.full(total, LEAF, np.uint8)
-    for size in sizes.tolist():
-        open_ends = [next(numbers)]
-        roots.append(open_ends[0])
-        for _ in range(size):
-            node = open_ends.pop(int(rng.integers(len(open_ends))))
-            modes[node], true[node], false[node] = LEQ, next(numbers), next(numbers)
-            open_ends += [true[node], false[node]]
-    first = np.flatnonzero(modes == LEAF)[:behind]
-    order = np.concatenate([np.delete(np.arange(total), first), first])
-    place = np.argsort(order)
-    inner = order[: total - len(first)]
-    zeros = np.zeros(len(inner), np.int32)
-    lists = zeros, zeros.astype("f4"), modes[inner], zeros > 0, place[true[inner]], place[false[inner]]
-    return place[roots].astype(np.int32), Questions(*lists, len(first))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_levels_of_trees_give_the_order_of_a_search_in_depth(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    monkeypatch.setattr("cgraph.formats.onnx.operators.forest.BLOCK", int(rng.choice([1, 30, 1 << 16])))
-    roots, nodes = draw_trees(rng, int(rng.integers(1, 8)))
-    place = places_in_trees(context_of_a_forest(), roots, nodes)
-    want = np.full(nodes.count, -1)
-    order = children_first(roots.tolist(), nodes)[::-1]
-    want[order] = np.arange(len(order))
-    np.testing.assert_array_equal(place, want)
-    assert (place < 0).sum() >= 5
-
-
-def test_shared_missing_and_deep_nodes_are_left_to_a_search_in_depth():
-    def nodes(true, false, leaves=0):
-        zeros = np.zeros(len(true), np.int32)
-        ways = np.array(true, np.int32), np.array(false, np.int32)
-        modes = np.where(ways[0] == 0, LEAF, LEQ).astype(np.uint8)
-        return Questions(zeros, zeros.astype("f4"), modes, zeros > 0, *ways, leaves)
-
-    c, root = context_of_a_forest(), np.zeros(1, np.int32)
-    shared = nodes([1, 2, 0, 0], [2, 3, 0, 0])
-    assert places_in_trees(c, root, shared) is None
-    assert places_of(c, root, shared).tolist() == [0, 1, 3, 2]
-    assert places_in_trees(c, np.zeros(2, np.int32), nodes([1, 0, 0], [2, 0, 0])) is None  # two equal roots
-    for wrong in (-1, 3, 5):
-        assert places_in_trees(c, root, nodes([1, 0], [wrong, 0], 1)) is None
-        with pytest.raises(FormatError, match=f"a tree refers to node {wrong}, which does not exist"):
-            places_of(c, root, nodes([1, 0], [wrong, 0], 1))
-    for cycle in ([1, 2, 1], [1, 2, 2]):
-        with pytest.raises(FormatError, match="is its own descendant"):
-            places_of(c, root, nodes([*cycle, 0], [3, 3, 3, 0]))
-    depth = 3000
-    chain = nodes([*range(1, depth + 1), 0], [depth + 1] * depth + [0], 1)
-    chain = replace(chain, false=np.arange(depth + 1, 2 * depth + 2, dtype=np.int32), leaves=depth + 1)
-    assert places_in_trees(c, root, chain) is None
-    places = places_of(c, root, chain)
-    assert places[: depth + 1].tolist() == list(range(depth + 1)) and places[depth + 1] == 2 * depth
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_tables_of_names_find_what_sorted_names_find(seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    monkeypatch.setattr("cgraph.formats.onnx.operators.node_names.BLOCK", int(rng.choice([1, 7, 1 << 16])))
-    ids = rng.choice([*range(-5, 20), 2**31 - 1, -(2**31)], rng.integers(1, 9), replace=False)
-    pairs = [(tree, number) for tree in ids for number in rng.permutation(rng.integers(1, 12))]
-    if seed % 3 == 0:
-        rng.shuffle(pairs)  # trees whose nodes are not next to each other
-    trees, numbers = (np.array(x, np.int32) for x in zip(*pairs))
-    table, ordered = table_of_names(trees, numbers), SortedNames.of(trees, numbers)
-    assert table is not None
-    asked = rng.choice([*ids, 99], 300).astype("i8"), rng.integers(-3, 15, 300)
-    want = {pair: i for i, pair in enumerate(zip(trees.tolist(), numbers.tolist()))}
-    for names in (table, ordered):
-        found = names.find(*asked)
-        assert found.dtype == np.int32
-        assert found.tolist() == [want.get(pair, -1) for pair in zip(*(x.tolist() for x in asked))]
-    firsts = sorted(trees.tolist().index(tree) for tree in ids)
-    assert first_nodes(trees).tolist() == firsts
-
-
-def test_names_with_gaps_are_sorted():
-    c, trees = context_of_a_forest(), np.zeros(3, np.int32)
-    for last, kind in ((5, NodeNames), (6, SortedNames), (2**31 - 1, SortedNames), (-1, SortedNames)):
-        names = names_of(c, trees, np.array([0, 1, last], np.int64))
-        assert isinstance(names, kind) and names.find(trees[:1], np.array([last])).tolist() == [2]
-
-
-def test_a_node_that_is_listed_twice_is_named_by_its_tree_and_number():
-    trees, numbers = np.array([4, 4, 9, 9, 9]), np.array([0, 7, 7, 0, 7])
-    with pytest.raises(FormatError, match="node 7 of tree 9 is listed twice"):
-        SortedNames.of(trees, numbers)
-    names = SortedNames.of(trees[:-1], numbers[:-1])
-    asked = np.array([9, 4, 4, 9, 5, 4]), np.array([0, 7, 0, 7, 7, 3])
-    assert names.find(*asked).tolist() == [3, 1, 0, 2, -1, -1]
-    empty = SortedNames.of(trees[:0], numbers[:0])
-    assert empty.find(*asked).tolist() == [-1] * 6
 
 
 TREES = 28_000  # of three nodes each

@@ -46,7 +46,7 @@ NUMBER_OBJECT, STRING_OBJECT = 40, 60  # bytes of an item of a Python list
 SHORT, MEDIUM = 1 << 7, 1 << 14  # lengths of strings whose length has one byte, and two bytes
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     """Consecutive items of a list: their field number, the range of their bytes with all tags, and their count."""
 
     number: int
@@ -64,18 +64,18 @@ class Part(NamedTuple):
         return bytes([TENSORS << 3 | BYTES, len(tensor)]) + tensor
 
     @classmethod
-    def marked(cls, data: memoryview, mark: Any) -> "Part":
+    def marked(cls, data: memoryview, mark: Any) -> "ListPart":
         """Return the part that a TensorProto stands for."""
         begin, stop = mark.segment.begin, mark.segment.end
         return cls(mark.data_type, data[begin] != TAG[mark.data_type], begin, stop, mark.dims[0])
 
 
-def long_lists(data: memoryview, start: int, stop: int, allowance: Allowance) -> list[Part]:
+def long_lists(data: memoryview, start: int, stop: int, allowance: Allowance) -> list[ListPart]:
     """Return the parts of the long lists in a serialised AttributeProto, in the order of the file.
 
     A list of very many parts, or whose tags are longer than they need to be, is not among them.
     """
-    parts: list[Part] = []
+    parts: list[ListPart] = []
     unusual: set[int] = set()
     at = start
     while at < stop:
@@ -92,7 +92,9 @@ def long_lists(data: memoryview, start: int, stop: int, allowance: Allowance) ->
     return [part for part in parts if part.number not in unusual]
 
 
-def walk(data: memoryview, start: int, stop: int, parts: list[Part], unusual: set[int], allowance: Allowance) -> int:
+def walk(
+    data: memoryview, start: int, stop: int, parts: list[ListPart], unusual: set[int], allowance: Allowance
+) -> int:
     """Visit fields one after the other, until the last ones are equal items or the message ends; return where.
 
     `parts` gains those that were found, and `unusual` the numbers of lists with unusual tags.
@@ -103,7 +105,8 @@ def walk(data: memoryview, start: int, stop: int, parts: list[Part], unusual: se
         part = part_of(data, field, allowance)
         repeats += 1
         if part is None:
-            unusual |= {field.number} if field.kind == WIRE.get(field.number) else set()
+            if field.kind == WIRE.get(field.number):
+                unusual.add(field.number)
             repeats = 0
         elif part.is_packed or not parts or not joins(parts[-1], part):
             parts.append(part)
@@ -115,26 +118,26 @@ def walk(data: memoryview, start: int, stop: int, parts: list[Part], unusual: se
     return stop
 
 
-def joins(before: Part, part: Part) -> bool:
+def joins(before: ListPart, part: ListPart) -> bool:
     """Return True if an item continues a part."""
     return before.number == part.number and before.stop == part.begin and not before.is_packed
 
 
-def part_of(data: memoryview, field: Field, allowance: Allowance) -> Part | None:
+def part_of(data: memoryview, field: Field, allowance: Allowance) -> ListPart | None:
     """Return the part that is one field; None for another field, or an unusual tag. FormatError if it is damaged."""
     number, kind, begin, start, stop = field
     if number not in WIRE or kind not in (WIRE[number], BYTES):
         return None
     if kind == WIRE[number]:
         is_usual = data[begin] == TAG[number] and start - begin <= (1 if kind != BYTES else 2 + (stop - start >= SHORT))
-        return Part(number, False, begin, stop, 1) if is_usual and stop - start < MEDIUM else None
+        return ListPart(number, False, begin, stop, 1) if is_usual and stop - start < MEDIUM else None
     raw = data[start:stop]
     allowance.spend("its parsed form", work=len(raw))
     if number == FLOATS and len(raw) % 4 or number == INTS and len(raw) and raw[-1] >= 128:
         raise damaged_file(f"the last number of the list at byte {begin} is truncated")
     count = len(raw) // 4 if number == FLOATS else count_of_numbers(raw)
     release(np.frombuffer(raw, np.uint8))
-    return Part(number, True, begin, stop, count)
+    return ListPart(number, True, begin, stop, count)
 
 
 def end_of_items(data: memoryview, at: int, stop: int, number: int, allowance: Allowance) -> tuple[int, int]:
@@ -229,7 +232,7 @@ class LongList(Record, eq=False):
     """
 
     data: memoryview
-    parts: Sequence[Part]
+    parts: Sequence[ListPart]
     name: str
     allowance: Allowance
 
@@ -256,7 +259,7 @@ class LongList(Record, eq=False):
             release(np.frombuffer(self.data[part.begin : part.stop], np.uint8))
         return array
 
-    def numbers(self, part: Part) -> Iterator[np.ndarray]:
+    def numbers(self, part: ListPart) -> Iterator[np.ndarray]:
         """Yield the numbers of a part, chunk by chunk."""
         if part.is_packed:
             field = next(fields(self.data, part.begin, part.stop))
@@ -273,7 +276,7 @@ class LongList(Record, eq=False):
             else:
                 yield numbers_between(chunk, starts, ends).view(np.int64)
 
-    def chunks(self, part: Part) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def chunks(self, part: ListPart) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield chunks of bytes of a part with the range of each item in them."""
         return chunks_of_items(self.data, part.begin, part.stop, part.number, self.allowance)
 
@@ -299,11 +302,11 @@ class LongList(Record, eq=False):
         array, at = np.full(len(self), unknown, np.uint8), 0
         for part in self.parts:
             for chunk, starts, ends in self.chunks(part):
-                found = array[at : at + len(ends)]
+                codes = array[at : at + len(ends)]
                 for i, option in enumerate(options):
-                    found[equal_strings(chunk, starts, ends, option.encode())] = i
-                if (found == unknown).any():
-                    first = int(np.argmax(found == unknown))
+                    codes[equal_strings(chunk, starts, ends, option.encode())] = i
+                if (codes == unknown).any():
+                    first = int(np.argmax(codes == unknown))
                     text = chunk[starts[first] : ends[first]].tobytes().decode("utf-8", "replace")
                     raise unknown_option(self.name, text, options)
                 at += len(ends)

@@ -17,7 +17,7 @@ from typing import Any
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx.lists import LONG, Part, long_lists
+from cgraph.formats.onnx.lists import LONG, ListPart, long_lists
 from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_varint, fields
 from cgraph.record import Record
@@ -155,12 +155,12 @@ class Splitter:
             cuts += self.large(data, repeats, kind)
         return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]) if cuts else cuts)
 
-    def fields_without(self, parts: list[Part], start: int, stop: int) -> Iterator[Field]:
+    def fields_without(self, parts: list[ListPart], start: int, stop: int) -> Iterator[Field]:
         """Return the fields of a message that are not in parts of lists."""
         starts, stops = [start, *(part.stop for part in parts)], [*(part.begin for part in parts), stop]
         return chain.from_iterable(fields(self.data, *between) for between in zip(starts, stops))
 
-    def list_cut(self, part: Part) -> Cut:
+    def list_cut(self, part: ListPart) -> Cut:
         """Return the replacement of a part of a list."""
         self.nbytes += CUT
         return part.begin, part.stop, [part.mark]

@@ -38,13 +38,13 @@ class NodeNames(Record, eq=False):
 
     def find(self, trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Return the nodes of these names as int32; -1 for none."""
-        found = np.empty(len(trees), np.int32)
+        nodes = np.empty(len(trees), np.int32)
         for part in blocks(len(trees)):
             tree, has_tree = position(self.trees, trees[part])
-            place = self.starts[tree] + numbers[part]
+            at = self.starts[tree] + numbers[part]
             exists = has_tree & (numbers[part] >= 0) & (numbers[part] < self.starts[tree + 1] - self.starts[tree])
-            found[part] = np.where(exists, self.nodes[np.where(exists, place, 0)], -1)
-        return found
+            nodes[part] = np.where(exists, self.nodes[np.where(exists, at, 0)], -1)
+        return nodes
 
 
 class SortedNames(Record, eq=False):
@@ -81,13 +81,13 @@ class SortedNames(Record, eq=False):
 
     def find(self, trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Return the nodes of these names as int32; -1 for none."""
-        found = np.full(len(trees), -1, np.int32)
+        nodes = np.full(len(trees), -1, np.int32)
         for part in blocks(len(trees)) if len(self.order) else ():
             tree, has_tree = position(self.trees, trees[part])
             number, has_number = position(self.numbers, numbers[part])
             at, exists = position(self.keys, tree * len(self.numbers) + number)
-            found[part] = np.where(has_tree & has_number & exists, self.order[at], -1)
-        return found
+            nodes[part] = np.where(has_tree & has_number & exists, self.order[at], -1)
+        return nodes
 
 
 def position(values: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
