@@ -147,6 +147,12 @@ def test_a_list_of_very_many_parts_is_left_to_protobuf():
     for count, is_left_out in ((MOST_PARTS, True), (MOST_PARTS + 1, False)):
         parts = [field("ints", [7] * 40, packed=True)] * count
         assert_alike(attribute("ints", *parts), "ints", is_left_out)
+    pairs = [field("ints", [7], packed=True), field("ints", [8])] * 3000
+    floats = field("floats", [1.5] * 900)
+    raw = attribute("ints", *pairs, floats, *pairs)
+    assert_alike(raw, "ints", is_left_out=False)
+    found = long_lists(memoryview(raw), 0, len(raw), Allowance(0))
+    assert [(part.number, part.size) for part in found] == [(FLOATS, 900)]
 
 
 @pytest.mark.parametrize(

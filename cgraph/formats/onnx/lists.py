@@ -9,6 +9,7 @@ parts of both forms. Consecutive items with tags of their own are one part, and 
 Source: protobuf.dev/programming-guides/encoding; field numbers of AttributeProto in onnx.proto.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -104,18 +105,27 @@ def walk(
         allowance.spend("its parsed form", work=FIELD_WORK)
         part = part_of(data, field, allowance)
         repeats += 1
-        if part is None:
+        if part is None or part.number in unusual:
             if field.kind == WIRE.get(field.number):
                 unusual.add(field.number)
             repeats = 0
         elif part.is_packed or not parts or not joins(parts[-1], part):
             parts.append(part)
             repeats = 1
+            if len(parts) > len(TAG) * MOST_PARTS:
+                drop_many(parts, unusual)
         else:
             parts[-1] = parts[-1]._replace(stop=part.stop, size=parts[-1].size + 1)
         if repeats >= USUAL:
             return field.stop
     return stop
+
+
+def drop_many(parts: list[ListPart], unusual: set[int]) -> None:
+    """Remove the lists of very many parts, so that the parts take no memory in proportion to the file."""
+    counts = Counter(part.number for part in parts)
+    unusual.update(number for number, count in counts.items() if count > MOST_PARTS)
+    parts[:] = [part for part in parts if part.number not in unusual]
 
 
 def joins(before: ListPart, part: ListPart) -> bool:
