@@ -4,6 +4,9 @@ Code that creates arrays, computes values or adds nodes while it reads a file ca
 describes something huge is refused before anything huge exists.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from cgraph.errors import FormatError, bytes_text
 
 NBYTES, NBYTES_AT_LEAST = 2, 64 << 20  # bytes in memory for each byte of the file, and bytes in addition
@@ -49,6 +52,13 @@ class Allowance:
         self.nbytes -= int(nbytes)
         self.work -= int(work)
         self.nodes -= int(nodes)
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Count the bytes that are charged within the context as freed at its end; the work remains charged."""
+        left = self.nbytes - NBYTES * self.file_nbytes
+        yield
+        self.nbytes = left + NBYTES * self.file_nbytes  # files that were opened meanwhile added their share
 
     def check(self, what: str, cost: float, left: int, unit: str) -> None:
         """Raise FormatError unless a cost is within the rest of the allowance; NaN is not."""

@@ -124,17 +124,27 @@ def tree_leaves(
     flags = np.zeros(len(features), np.uint8)
     for flagged, flag in ((equal, EQUAL), (missing, MISSING)):
         if flagged is not None:
-            flags |= np.where(np.asarray(flagged, bool), flag, 0).astype(np.uint8)
+            flags |= np.asarray(flagged, bool) * np.uint8(flag)
     nodes = pack_nodes(features, np.asarray(thresholds, x.dtype), below, above, flags)
-    return apply(TreeLeaves(int(np.bitwise_or.reduce(flags, initial=0))), x, Const(roots), Const(nodes))
+    return leaves_of_table(x, roots, nodes, int(np.bitwise_or.reduce(flags, initial=0)))
+
+
+def leaves_of_table(x: Node, roots: np.ndarray, nodes: np.ndarray, flags: int) -> Node:
+    """Return the leaves of a table that was checked before, which must not change afterwards.
+
+    Parameters
+        x, roots, nodes: operands of `TreeLeaves`
+        flags: its field
+    """
+    nodes.flags.writeable = False
+    return apply(TreeLeaves(flags), x, Const(roots), Const(nodes, copy=False))
 
 
 def check_trees(roots: np.ndarray, features: np.ndarray, below: np.ndarray, above: np.ndarray, columns: int) -> None:
     """Raise PositionError unless every walk stays within rows and nodes and ends."""
     count = len(features)
     inside = np.flatnonzero(features >= 0)
-    if features.size and features.max() >= columns:
-        raise PositionError(f"a node reads column {features.max()}, but rows have {columns}; pass columns below that")
+    check_column(int(features.max(initial=-1)), columns)
     if roots.size and not (roots.min() >= 0 and roots.max() < count):
         raise PositionError(
             f"roots {roots.min()} to {roots.max()} are outside the {count} nodes; pass numbers from 0 to {count - 1}"
@@ -144,3 +154,9 @@ def check_trees(roots: np.ndarray, features: np.ndarray, below: np.ndarray, abov
             raise PositionError(
                 f"a node leads to one before it or beyond the {count} nodes; order nodes from root to leaves"
             )
+
+
+def check_column(last: int, columns: int) -> None:
+    """Raise PositionError unless rows have the last column that nodes read."""
+    if last >= columns:
+        raise PositionError(f"a node reads column {last}, but rows have {columns}; pass columns below that")

@@ -24,6 +24,25 @@ def test_a_file_may_cost_twice_its_bytes_and_some_more():
     allowance.spend("two for another file's byte", nbytes=2)
 
 
+def test_bytes_that_are_freed_may_be_taken_again():
+    """Work remains charged, and a file that is opened meanwhile adds its share."""
+    allowance = Allowance(1000)
+    before = allowance.nbytes, allowance.work
+    for _ in range(3):
+        with allowance.scratch():
+            allowance.spend("an array", nbytes=before[0] - 100, work=7)
+            with allowance.scratch():
+                allowance.spend("another", nbytes=100)
+            with pytest.raises(FormatError, match="too much would take 101 bytes"):
+                allowance.spend("too much", nbytes=101)
+        assert allowance.nbytes == before[0]
+    assert allowance.work == before[1] - 21
+    with allowance.scratch():
+        allowance.grow(50)
+        allowance.spend("the rest", nbytes=before[0] + NBYTES * 50)
+    assert allowance.nbytes == before[0] + NBYTES * 50
+
+
 @pytest.mark.parametrize(
     ("kind", "most"),
     [("nbytes", (64 << 20) + 2 * 2560), ("work", (1 << 28) + 64 * 2560), ("nodes", 50_000 + 2560 // 256)],

@@ -1,13 +1,15 @@
 """TreeEnsemble beside plain Python: random trees with sets of members, several targets, every aggregate and dtype."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import cgraph as cg
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, PositionError
 from cgraph.formats.onnx import load
-from cgraph.formats.onnx.operators.trees import AGGREGATES, AttributeNames
+from cgraph.formats.onnx.operators.trees import AGGREGATES
 from tests.support.tolerance import assert_near
 
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
@@ -103,38 +105,120 @@ def test_sums_are_taken_unless_told():
     np.testing.assert_array_equal(results(attributes, x), results(attributes | {"aggregate_function": 1}, x))
 
 
-def test_a_node_that_is_listed_twice_is_named_by_its_tree_and_number():
-    trees, numbers = np.array([4, 4, 9, 9, 9]), np.array([0, 7, 7, 0, 7])
-    with pytest.raises(FormatError, match="node 7 of tree 9 is listed twice"):
-        AttributeNames.of(trees, numbers)
-    names = AttributeNames.of(trees[:-1], numbers[:-1])
-    asked = np.array([9, 4, 4, 9, 5, 4]), np.array([0, 7, 0, 7, 7, 3])
-    assert names.find(*asked).tolist() == [3, 1, 0, 2, -1, -1]
-    empty = AttributeNames.of(trees[:0], numbers[:0])
-    assert empty.find(*asked).tolist() == [-1] * 6
+TREES = 28_000  # of three nodes each
 
 
-def test_a_forest_of_many_nodes_is_read():
-    """Its lists are written number by number, as skl2onnx does: over a million fields of a few bytes."""
-    trees = 28_000
-    nodes = np.tile([0, 1, 2], trees)
-    owners = np.repeat(np.arange(trees), 3)
-    leaves = np.arange(trees).repeat(2)
-    attributes = {
-        "nodes_treeids": owners, "nodes_nodeids": nodes, "nodes_featureids": np.tile([1, 0, 0], trees),
-        "nodes_truenodeids": np.tile([1, 0, 0], trees), "nodes_falsenodeids": np.tile([2, 0, 0], trees),
-        "nodes_missing_value_tracks_true": 0 * nodes, "nodes_values": np.tile([0.5, 0, 0], trees).astype("f4"),
-        "nodes_hitrates": np.ones(3 * trees, "f4"), "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * trees,
-        "target_treeids": leaves, "target_nodeids": np.tile([1, 2], trees), "target_ids": 0 * leaves,
-        "target_weights": np.tile([1, 2], trees).astype("f4"), "n_targets": 1,
+def many_trees(kind):
+    """The attributes of many small trees, as lists; those of a TreeEnsemble have the leaves of their own."""
+    nodes, leaves = np.tile([0, 1, 2], TREES), np.arange(TREES).repeat(2)
+    weights = np.tile([1, 2], TREES).astype("f4")
+    if kind == "TreeEnsemble":
+        inner = np.arange(TREES)
+        tensors = {
+            "nodes_splits": np.full(TREES, 0.5, "f4"),
+            "nodes_modes": np.zeros(TREES, "u1"),
+            "leaf_weights": weights,
+        }
+        return {name: numpy_helper.from_array(x, name) for name, x in tensors.items()} | {
+            "nodes_featureids": inner * 0 + 1, "nodes_truenodeids": 2 * inner, "nodes_falsenodeids": 2 * inner + 1,
+            "nodes_trueleafs": inner * 0 + 1, "nodes_falseleafs": inner * 0 + 1, "leaf_targetids": 0 * leaves,
+            "tree_roots": inner, "n_targets": 1,
+        }  # fmt: skip
+    return {
+        "nodes_treeids": np.repeat(np.arange(TREES), 3), "nodes_nodeids": nodes,
+        "nodes_featureids": np.tile([1, 0, 0], TREES),
+        "nodes_truenodeids": np.tile([1, 0, 0], TREES), "nodes_falsenodeids": np.tile([2, 0, 0], TREES),
+        "nodes_missing_value_tracks_true": 0 * nodes, "nodes_values": np.tile([0.5, 0, 0], TREES).astype("f4"),
+        "nodes_hitrates": np.ones(3 * TREES, "f4"), "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * TREES,
+        "target_treeids": leaves, "target_nodeids": np.tile([1, 2], TREES), "target_ids": 0 * leaves,
+        "target_weights": weights, "n_targets": 1,
     }  # fmt: skip
+
+
+def model_of(kind, attributes):
     given = {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in attributes.items()}
-    node = helper.make_node("TreeEnsembleRegressor", ["X"], ["y"], domain="ai.onnx.ml", **given)
+    node = helper.make_node(kind, ["X"], ["y"], domain="ai.onnx.ml", **given)
     floats = TensorProto.FLOAT
     x, y = (helper.make_tensor_value_info(name, floats, (3, width)) for name, width in (("X", 2), ("y", 1)))
     graph = helper.make_graph([node], "forest", [x], [y])
-    sets = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("", 18)]
-    raw = helper.make_model(graph, opset_imports=sets, ir_version=10).SerializeToString()
+    sets = [helper.make_opsetid("ai.onnx.ml", 5 if kind == "TreeEnsemble" else 3), helper.make_opsetid("", 18)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=10).SerializeToString()
+
+
+@pytest.mark.parametrize("kind", ["TreeEnsembleRegressor", "TreeEnsemble"])
+def test_a_forest_of_many_nodes_is_read(kind):
+    """Its lists are written number by number, as skl2onnx does: over a million fields of a few bytes."""
+    raw = model_of(kind, many_trees(kind))
+    load(raw)
+    tracemalloc.start()
     found = load(raw)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20  # no list takes an object for each node
     got = cg.compile(found.outputs[0], found.inputs)(np.array([[0, 0], [0, 1], [9, 0.5]], "f4"))
-    np.testing.assert_array_equal(got, [[trees], [2 * trees], [trees]])
+    np.testing.assert_array_equal(got, [[TREES], [2 * TREES], [TREES]])
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "match"),
+    [
+        ("nodes_truenodeids", 3 * TREES - 3, 3, "a tree refers to node -1, which does not exist"),
+        ("nodes_truenodeids", 3 * TREES - 3, -1, "a tree refers to node -1, which does not exist"),
+        ("nodes_truenodeids", 3 * TREES - 3, 2**40, "a tree refers to node -1, which does not exist"),
+        ("nodes_falsenodeids", 3, 0, "node 3 of a tree is its own descendant"),
+        ("nodes_nodeids", 5, 1, "node 1 of tree 1 is listed twice"),
+        ("nodes_featureids", 6, -4, "a tree tests column -4; columns count from 0"),
+        ("nodes_featureids", 6, 2**32 + 1, "a tree tests column 4294967297; columns count from 0"),
+        ("nodes_featureids", 6, 2, "a node reads column 2, but rows have 2"),
+        ("nodes_modes", 7, "BRANCH_XOR", "nodes_modes lists 'BRANCH_XOR', which is not supported. Use BRANCH_LEQ"),
+        ("nodes_values", None, None, "lists of nodes have different lengths: 84000, and 83999 of nodes_values"),
+        ("nodes_nodeids", None, None, "lists of nodes have different lengths: 84000, and 83999 of nodes_nodeids"),
+        ("nodes_modes", None, None, "lists of nodes have different lengths: 84000, and 83999 of nodes_modes"),
+        ("target_nodeids", 9, 7, "a weight belongs to node 7 of tree 4, which does not exist"),
+        ("target_treeids", None, None, "weights name 55999 trees and 56000 nodes"),
+        ("target_weights", None, None, "or lists of weights have different lengths"),
+        ("target_ids", 9, 1, "a weight names a target outside 0 to 0"),
+    ],
+)
+def test_long_lists_that_do_not_fit_are_refused(name, place, value, match):
+    attributes = {k: x.tolist() if isinstance(x, np.ndarray) else x for k, x in many_trees("Regressor").items()}
+    del attributes[name][-1 if place is None else place]
+    if place is not None:
+        attributes[name].insert(place, value)
+    with pytest.raises((FormatError, PositionError), match=match):
+        load(model_of("TreeEnsembleRegressor", attributes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("nodes_truenodeids", 2 * TREES, "node 5 leads to leaf 56000; they count from 0 to 55999"),
+        ("nodes_truenodeids", -1, "node 5 leads to leaf -1; they count from 0 to 55999"),
+        ("nodes_falsenodeids", 2**40, "node 5 leads to leaf 1099511627776; they count from 0 to 55999"),
+        ("nodes_falseleafs", 0, "node 5 is its own descendant|node 5 of a tree"),
+        ("tree_roots", 3 * TREES, "a tree refers to node 84000, which does not exist"),
+        ("tree_roots", 2**40, "a tree refers to node 1099511627776, which does not exist"),
+        ("tree_roots", -1, "a tree refers to node -1, which does not exist"),
+    ],
+)
+def test_children_and_roots_of_an_ensemble_exist(name, value, match):
+    attributes = many_trees("TreeEnsemble")
+    attributes[name] = attributes[name].astype("i8")
+    attributes[name][5] = value
+    if name == "nodes_falseleafs":
+        attributes["nodes_falsenodeids"][5] = 5
+    with pytest.raises(FormatError, match=match):
+        load(model_of("TreeEnsemble", attributes))
+
+
+def test_a_root_of_more_than_32_bits_does_not_exist():
+    attributes = Ensemble(np.random.default_rng(0), 1).attributes("f4") | {"tree_roots": [2**32]}
+    with pytest.raises(FormatError, match="a tree refers to node 4294967296, which does not exist"):
+        results(attributes, np.zeros((1, COLUMNS), "f4"))
+
+
+def test_a_child_that_is_no_leaf_is_an_inner_node():
+    attributes = many_trees("TreeEnsemble")
+    attributes["nodes_falseleafs"][5], attributes["nodes_falsenodeids"][5] = 0, TREES
+    with pytest.raises(FormatError, match="node 5 leads to node 28000; they count from 0 to 27999"):
+        load(model_of("TreeEnsemble", attributes))

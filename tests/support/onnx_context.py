@@ -29,6 +29,7 @@ def context(*operands, attributes=(), maximum=None, constants=None, **fields):
         "build": lambda *_: [],
         "named": lambda name: None,
         "arrays": array_of,
+        "listed": lambda proto: None,
         "vocabulary": Vocabulary(allowance),
         "few": {},
     }

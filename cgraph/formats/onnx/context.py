@@ -1,6 +1,7 @@
 """Context: the argument of an importer, an ONNX node with its operands and attributes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.constants import Evaluator
 from cgraph.formats.onnx.dynamic.bounds import Length, LengthBounds, Size
 from cgraph.formats.onnx.dynamic.value import Array, Ragged
+from cgraph.formats.onnx.lists import LongList, fits_int32, unknown_option
 from cgraph.formats.onnx.vocabulary import CodedStrings, Tokens, Vocabulary
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
@@ -18,6 +20,7 @@ Value = Any
 """A Node, a Ragged, a list of them (a sequence), or None (an empty optional)."""
 Importer = Callable[["Context"], Value]
 OBJECT = 60  # bytes of a Python string; also its cost in computed elements
+INTEGERS = 7  # the type of an AttributeProto that lists integers
 OPERATORS: dict[str, Importer] = {}
 
 
@@ -46,6 +49,7 @@ class Context(Record, eq=False):
         build: builds a sub-graph from values for its inputs
         named: returns a value of the graph by its name
         arrays: converts a TensorProto to an array
+        listed: returns the list of an AttributeProto that stays in the file, or None
         vocabulary: the strings of the file
         few: ONNX's dtype numbers of the values that no array has, by name (`cgraph.formats.onnx.small`)
     """
@@ -63,6 +67,7 @@ class Context(Record, eq=False):
     build: Callable[[Any, Sequence[Value]], list[Value]]
     named: Callable[[str], Value]
     arrays: Callable[[Any], np.ndarray]
+    listed: Callable[[Any], LongList | None]
     vocabulary: Vocabulary
     few: Mapping[str, int]
 
@@ -185,8 +190,54 @@ class Context(Record, eq=False):
         attribute = self.attributes.get(name)
         if attribute is None:
             return default
+        items = self.listed(attribute)
+        if items is not None:
+            return items.tolist()
         self.evaluator.allowance.spend(f"attribute {name}", *attribute_cost(attribute))
         return self.arrays(attribute.t) if attribute.type == attribute.TENSOR else attribute_value(attribute)
+
+    def long_list(self, name: str) -> LongList | None:
+        """Return the list of an attribute if it stays in the file."""
+        return self.listed(self.attributes[name]) if name in self.attributes else None
+
+    def numbers(self, name: str, default: Any = None) -> Any:
+        """Return an attribute that lists numbers as an array, or `default` if absent; no number takes an object.
+
+        Returns
+            one axis: floats; or int32, or int64 if an integer does not fit
+        """
+        items = self.long_list(name)
+        if items is not None and items.is_numeric:
+            return items.array()
+        values = self.attribute(name)
+        if values is None:
+            return default
+        is_empty_of_ints = isinstance(values, list) and not values and self.attributes[name].type == INTEGERS
+        array = np.asarray(values, np.int64 if is_empty_of_ints else None)
+        if array.ndim != 1 or array.dtype.kind not in "if":
+            raise FormatError(f"attribute {name} is not a list of numbers")
+        if array.dtype.kind == "i":
+            return array.astype(np.int32 if fits_int32(array) else np.int64)
+        return array.astype(np.float32) if isinstance(values, list) else array
+
+    def required_numbers(self, name: str) -> np.ndarray:
+        """Return an attribute that lists numbers, which must exist, as an array."""
+        array = self.numbers(name)
+        return self.required(name) if array is None else array
+
+    def indices(self, name: str, options: Sequence[str]) -> np.ndarray:
+        """Return for each string of an attribute, which must exist, its index in `options`, as uint8."""
+        items = self.long_list(name)
+        if items is not None and not items.is_numeric:
+            return items.indices(options)
+        values = self.required(name)
+        if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
+            raise FormatError(f"attribute {name} is not a list of strings")
+        index_of = {option: i for i, option in enumerate(options)}
+        unknown = [text for text in values if text not in index_of]
+        if unknown:
+            raise unknown_option(name, unknown[0], options)
+        return np.array([index_of[text] for text in values], np.uint8)
 
     def text(self, i: int) -> "Context":
         """Return a copy in which operand i, which must hold strings, is their codes."""
@@ -215,6 +266,10 @@ class Context(Record, eq=False):
     def spend(self, nbytes: float = 0, work: float = 0, nodes: float = 0) -> None:
         """Charge what this operator is about to create. FormatError if it exceeds the allowance of the file."""
         self.evaluator.allowance.spend("it", nbytes, work, nodes)
+
+    def scratch(self) -> AbstractContextManager[None]:
+        """Return a context at whose end the bytes charged within it count as freed."""
+        return self.evaluator.allowance.scratch()
 
     def asks(self, i: int) -> bool:
         """Return True if result i has a consumer."""

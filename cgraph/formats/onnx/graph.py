@@ -43,6 +43,7 @@ class OnnxGraphBuilder:
         opsets: version by domain
         functions: FunctionProto by (domain, name)
         arrays: converts a TensorProto to an array
+        listed: returns the list of an AttributeProto that stays in the file
         evaluator: computes constants while the graph is built, with the allowance of the file
         limits: bounds of dynamic lengths, and the checks of a run
         vocabulary: the strings of the file
@@ -56,6 +57,7 @@ class OnnxGraphBuilder:
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], Any]
     arrays: Any
+    listed: Any
     evaluator: Evaluator
     limits: LengthBounds
     vocabulary: Vocabulary
@@ -178,6 +180,9 @@ class OnnxGraphBuilder:
         """Build the results of one node whose operands have a fixed number of axes."""
         operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
         attributes = {a.name: self.references.get(a.ref_attr_name) if a.ref_attr_name else a for a in proto.attribute}
+        if len(attributes) < len(proto.attribute):
+            name = next(name for name, count in Counter(a.name for a in proto.attribute).items() if count > 1)
+            raise FormatError(f"two attributes have the name {name!r:.{SHOWN}}: remove one")
         attributes = {name: a for name, a in attributes.items() if a is not None}
         self.copy_items("the sequences that are read", operands, stored=False)
         function = self.functions.get((proto.domain, proto.op_type))
@@ -204,6 +209,7 @@ class OnnxGraphBuilder:
             lambda graph, values: self.results(graph, values, scope, proto.op_type == "If"),
             lambda name: lookup(scope, name, "value"),
             self.array,
+            self.listed,
             self.vocabulary,
             self.few,
         )

@@ -91,8 +91,8 @@ def graph_of(
     evaluator = Evaluator(allowance, constants_of(leaves(values.values()), constants))
     limits = LengthBounds(maximum, evaluator.allowance)
     opsets = opsets_of(proto.opset_import)
-    few = opened.few
-    builder = OnnxGraphBuilder(opsets, functions, opened.array, evaluator, limits, vocabulary, few, opened.name)
+    decoders = opened.array, opened.listed
+    builder = OnnxGraphBuilder(opsets, functions, *decoders, evaluator, limits, vocabulary, opened.few, opened.name)
     inputs = {name: apply_maximum(limits, name, widen(x)) for name, x in values.items()}
     inputs |= {name: CodedStrings(inputs[name]) for name in string_inputs}
     scope = builder.build(graph, ChainMap(inputs))

@@ -11,6 +11,7 @@ import numpy as np
 from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError, damaged_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_external, map_file
+from cgraph.formats.onnx.lists import FLOATS, INTS, STRINGS, ListPart, LongList
 from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.small import BITS, packed_bytes, unpack
 from cgraph.formats.onnx.split import split_model
@@ -69,6 +70,13 @@ class Source:
             return unpack(packed_bytes(proto), proto, self.budget)
         self.budget.spend(f"tensor {proto.name!r:.60}", *nbytes_of(proto))
         return array_of(proto)
+
+    def listed(self, proto: Any) -> LongList | None:
+        """Return the list of an AttributeProto that stays in the file; None if it was parsed."""
+        number = {proto.FLOATS: FLOATS, proto.INTS: INTS, proto.STRINGS: STRINGS}.get(proto.type)
+        marks = [mark for mark in proto.tensors if mark.HasField("segment") and mark.data_type == number]
+        parts = [ListPart.marked(self.data, mark) for mark in marks]
+        return LongList(self.data, parts, proto.name, self.budget) if parts else None
 
     def left_out(self, proto: Any) -> np.ndarray:
         """Return a tensor whose data was not parsed: a view of the file, or decoded from its numbers."""

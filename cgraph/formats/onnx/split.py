@@ -2,23 +2,27 @@
 
 Messages that importers do not read (`OMITTED`) are removed, too.
 
+Long lists of attributes are cut out in the same way (`cgraph.formats.onnx.lists`).
+
 Protobuf would copy each weight twice, and needs up to a hundred bytes of memory for each byte of other fields. So the
 splitter first walks all messages, field by field, and charges the memory that protobuf will need. It omits the only
 large field of a TensorProto and adds a `segment` with its position, a field that no reader of ONNX supports in a file.
 Source: field numbers and messages of onnx.proto.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.onnx.lists import LONG, ListPart, long_lists
 from cgraph.formats.onnx.onnx_messages import messages
 from cgraph.formats.onnx.wire import BYTES, Field, count_of_numbers, encode_varint, fields
 from cgraph.record import Record
 
-TENSOR = "onnx.TensorProto"
+TENSOR, ATTRIBUTE = "onnx.TensorProto", "onnx.AttributeProto"
 SEGMENT = 3  # field number in a TensorProto
 FLOATS, INT32S, INT64S, RAW, DOUBLES, UINT64S = 4, 5, 7, 9, 10, 11
 DATA = (FLOATS, INT32S, INT64S, RAW, DOUBLES, UINT64S)
@@ -38,6 +42,8 @@ NUMBER, TEXT, MESSAGE, MEMBER = 16, 32, 48, 12  # of a number; a text; a message
 CUT = 1000  # bytes of memory of one range that is omitted
 WORK = 100  # cost of visiting a field, in computed elements
 Piece = memoryview | bytes
+Cut = tuple[int, int, list[Piece]]
+"""A range of bytes, and what replaces it."""
 
 
 class Kind(Record, eq=False):
@@ -121,10 +127,12 @@ class Splitter:
             raise FormatError(f"messages are nested more than {DEEPEST} deep")
         kind = self.kinds[name]
         is_tensor, inner = name == TENSOR, kind.inner
-        cuts: list[tuple[int, int, list[Piece]]] = []  # start, stop, and the replacement
+        is_long_attribute = name == ATTRIBUTE and stop - start >= LONG
+        lists = long_lists(self.data, start, stop, self.allowance) if is_long_attribute else []
+        cuts = [self.list_cut(part) for part in lists]
         data: Field | None = None  # the last field of a tensor's data: of very many, none is remembered
         repeats = False
-        for field in fields(self.data, start, stop):
+        for field in self.fields_without(lists, start, stop):
             number, wire, begin, first, last = field
             self.work += WORK
             if is_tensor and number == SEGMENT:
@@ -147,7 +155,17 @@ class Splitter:
             cuts += self.large(data, repeats, kind)
         return self.joined(start, stop, sorted(cuts, key=lambda cut: cut[0]) if cuts else cuts)
 
-    def omit(self, start: int, stop: int, cuts: list[tuple[int, int, list[Piece]]]) -> None:
+    def fields_without(self, parts: list[ListPart], start: int, stop: int) -> Iterator[Field]:
+        """Return the fields of a message that are not in parts of lists."""
+        starts, stops = [start, *(part.stop for part in parts)], [*(part.begin for part in parts), stop]
+        return chain.from_iterable(fields(self.data, *between) for between in zip(starts, stops))
+
+    def list_cut(self, part: ListPart) -> Cut:
+        """Return the replacement of a part of a list."""
+        self.nbytes += CUT
+        return part.begin, part.stop, [part.mark]
+
+    def omit(self, start: int, stop: int, cuts: list[Cut]) -> None:
         """Add a range without a replacement to the cuts of a message."""
         if cuts and cuts[-1][1:] == (start, []):
             cuts[-1] = cuts[-1][0], stop, []
@@ -155,7 +173,7 @@ class Splitter:
             self.nbytes += CUT
             cuts.append((start, stop, []))
 
-    def message(self, field: Field, name: str, depth: int) -> list[tuple[int, int, list[Piece]]]:
+    def message(self, field: Field, name: str, depth: int) -> list[Cut]:
         """Return the replacement of an inner message, if any."""
         self.nbytes += self.kinds[name].nbytes
         pieces = self.pieces(field.start, field.stop, name, depth + 1)
@@ -164,7 +182,7 @@ class Splitter:
             return []
         return [(field.begin, field.stop, [encode_varint(field.number << 3 | BYTES) + encode_varint(length), *pieces])]
 
-    def large(self, data: Field, repeats: bool, kind: Kind) -> list[tuple[int, int, list[Piece]]]:
+    def large(self, data: Field, repeats: bool, kind: Kind) -> list[Cut]:
         """Omit the data of a tensor if it is large and in one field; count its last field otherwise."""
         if repeats or data.stop - data.start < LARGE:
             self.count(data, kind)
@@ -183,7 +201,7 @@ class Splitter:
         else:
             self.nbytes += TEXT + length * (4 if number in kind.floats else 2)
 
-    def joined(self, start: int, stop: int, cuts: list[tuple[int, int, list[Piece]]]) -> list[Piece]:
+    def joined(self, start: int, stop: int, cuts: list[Cut]) -> list[Piece]:
         """Return the pieces of a range with some parts replaced."""
         if not cuts:
             return [self.data[start:stop]] if start < stop else []

@@ -89,14 +89,21 @@ def chunks_of_numbers(raw: memoryview) -> Iterator[np.ndarray]:
         ends = np.flatnonzero(chunk < 128) + 1
         if not len(ends):
             raise damaged_file(f"a number in {len(chunk)} bytes is truncated or has more than 64 bits")
-        starts = np.concatenate([[0], ends[:-1]])
-        lengths = ends - starts
-        if lengths.max() > LONGEST:
-            raise damaged_file(f"a number has {lengths.max()} bytes, at most {LONGEST} hold 64 bits")
-        values = np.zeros(len(ends), np.uint64)
-        for i in range(int(lengths.max())):
-            here = lengths > i
-            bits = (chunk[starts[here] + i] & 127).astype(np.uint64)
-            values[here] |= bits << np.uint64(7 * i)
-        yield values
+        yield numbers_between(chunk, np.concatenate([[0], ends[:-1]]), ends)
         at += int(ends[-1])
+
+
+def numbers_between(chunk: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Decode the varints between positions of a chunk of bytes as uint64. FormatError if one has too many bytes.
+
+    Bits beyond the 64th are dropped, as by protobuf.
+    """
+    lengths = ends - starts
+    longest = int(lengths.max(initial=1))
+    if longest > LONGEST:
+        raise damaged_file(f"a number has {longest} bytes, at most {LONGEST} hold 64 bits")
+    values = (chunk[starts] & 127).astype(np.uint64)
+    for i in range(1, longest):
+        longer = np.flatnonzero(lengths > i)
+        values[longer] |= (chunk[starts[longer] + i] & 127).astype(np.uint64) << np.uint64(7 * i)
+    return values

@@ -17,7 +17,7 @@ LEAST = 1e-7  # pairwise probabilities are clipped to LEAST and 1 - LEAST
 
 def floats(c: Context, name: str) -> np.ndarray:
     """Return a list attribute of float32; empty if absent."""
-    return np.asarray(c.attribute(name, []), np.float32)
+    return np.asarray(c.numbers(name, ()), np.float32)
 
 
 def rows_of(c: Context) -> Node:

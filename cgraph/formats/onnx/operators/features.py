@@ -18,7 +18,7 @@ def scaler(c: Context) -> Node:
     """Import Scaler: ``(x - offset) * scale`` in float32."""
     x = cg.astype(c[0], "float32")
     offset, scale = (
-        np.asarray(c.attribute(name, default), np.float32) for name, default in (("offset", 0), ("scale", 1))
+        np.asarray(c.numbers(name, default), np.float32) for name, default in (("offset", 0), ("scale", 1))
     )
     return (x - offset) * scale
 
@@ -48,7 +48,7 @@ def imputer(c: Context) -> Node:
     """Import Imputer: replace one number, or NaN, by a value for all columns or one per column."""
     x = c[0]
     kind = "float" if x.dtype.kind == "f" else "int64"
-    values = np.asarray(c.required(f"imputed_value_{kind}s"), x.dtype)
+    values = c.required_numbers(f"imputed_value_{kind}s").astype(x.dtype)
     replaced = c.attribute(f"replaced_value_{kind}", 0)
     lost = cg.isnan(x) if replaced != replaced else cg.equal(x, np.asarray(replaced, x.dtype))
     return cg.where(lost, values, x)
@@ -80,7 +80,7 @@ def one_hot_encoder(c: Context) -> Node:
     An unknown category has zeros, or with ``zeros=0`` makes the run raise InputError.
     """
     names = c.attribute("cats_strings")
-    categories = c.vocabulary.codes(names) if names else np.asarray(c.required("cats_int64s"), np.int64)
+    categories = c.vocabulary.codes(names) if names else c.required_numbers("cats_int64s").astype(np.int64)
     whole = cg.astype(c.text(0)[0] if names else c[0], "int64")
     code = cg.equal(cg.expand_dims(whole, -1), categories)
     if not c.attribute("zeros", 1):
@@ -137,9 +137,9 @@ def table_of(c: Context, name: str) -> tuple[np.ndarray, bool]:
     if tensor is not None:
         flat = np.asarray(tensor).reshape(-1)
         return (c.vocabulary.codes(flat), True) if flat.dtype == object else (flat, False)
-    if c.attribute(f"{name}_floats"):
-        return np.asarray(c.required(f"{name}_floats"), np.float32), False
-    return np.asarray(c.required(f"{name}_int64s"), np.int64), False
+    floats = c.numbers(f"{name}_floats", np.zeros(0))
+    numbers = floats.astype(np.float32) if floats.size else c.required_numbers(f"{name}_int64s").astype(np.int64)
+    return numbers, False
 
 
 def default_of(c: Context, is_text: bool) -> Any:
@@ -150,6 +150,6 @@ def default_of(c: Context, is_text: bool) -> Any:
         return c.vocabulary.codes([value])[0] if is_text else value
     if is_text:
         return c.vocabulary.codes([c.attribute("default_string", "_Unused")])[0]
-    if c.attribute("values_floats"):
+    if c.numbers("values_floats", np.zeros(0)).size:
         return c.attribute("default_float", -0.0)
     return c.attribute("default_int64", -1)

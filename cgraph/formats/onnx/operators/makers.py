@@ -32,10 +32,11 @@ def size(c: Context) -> Node:
 
 @operator("Constant")
 def constant(c: Context) -> Node | CodedStrings:
-    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-    for name, dtype in kinds.items():
-        if name in c.attributes:
-            return Const(np.array(c.attribute(name), dtype))
+    for kind, dtype in (("int", np.int64), ("float", np.float32)):
+        if f"value_{kind}" in c.attributes:
+            return Const(np.array(c.attribute(f"value_{kind}"), dtype))
+        if f"value_{kind}s" in c.attributes:
+            return Const(c.numbers(f"value_{kind}s").astype(dtype, copy=False), copy=False)
     strings = [c.attribute("value_string")] if "value_string" in c.attributes else c.attribute("value_strings")
     if strings is not None:
         array = np.array(strings, object)

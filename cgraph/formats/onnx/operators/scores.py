@@ -17,7 +17,7 @@ NEAR_ZERO = 1e-7  # SOFTMAX_ZERO leaves scores of smaller magnitude unchanged
 def class_labels(c: Context) -> np.ndarray:
     """Return the int64 label of each class; the codes of names that are strings."""
     names = c.attribute("classlabels_strings", [])
-    whole = c.attribute("classlabels_int64s", c.attribute("classlabels_ints", []))
+    whole = c.numbers("classlabels_int64s", c.numbers("classlabels_ints", ()))
     return c.vocabulary.codes(names) if names else np.asarray(whole, np.int64)
 
 

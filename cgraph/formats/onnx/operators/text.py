@@ -27,18 +27,17 @@ def tf_idf(c: Context) -> Node:
         x = c.text(0)[0] if names else c[0]
         pool = c.vocabulary.codes(names).tolist() if names else c.required("pool_int64s")
         counts = counts_in_graph(c, x, pool)
-    mode, places = c.required("mode"), c.required("ngram_indexes")
+    mode, places = c.required("mode"), c.required_numbers("ngram_indexes")
     weights = np.ones(counts.shape[-1], np.float32)
     if mode != "TF":
-        listed_weights = c.attribute("weights", [1.0] * len(places))
-        weights[places] = listed_weights
+        weights[places] = c.numbers("weights", 1.0)
         counts = cg.minimum(counts, np.float32(1)) if mode == "IDF" else counts
     return counts * weights if mode != "TF" else counts
 
 
 def grams_of(c: Context, pool: Sequence[Any]) -> list[tuple[tuple[Any, ...], int]]:
     """Return the n-grams that count, of a pool of words, with their columns. FormatError for positions outside it."""
-    places, starts = c.required("ngram_indexes"), c.required("ngram_counts")
+    places, starts = c.required_numbers("ngram_indexes").tolist(), c.required("ngram_counts")
     ends = [*starts[1:], len(pool)]
     if min(places, default=-1) < 0 or any(not 0 <= a <= b <= len(pool) for a, b in zip(starts, ends)):
         raise FormatError(
@@ -61,7 +60,7 @@ def grams_of(c: Context, pool: Sequence[Any]) -> list[tuple[tuple[Any, ...], int
 
 def counts_in_graph(c: Context, x: Node, pool: Sequence[int]) -> Node:
     """Count n-grams of codes or integers by comparing them."""
-    skips, columns = c.required("max_skip_count"), max(c.required("ngram_indexes")) + 1
+    skips, columns = c.required("max_skip_count"), int(c.required_numbers("ngram_indexes").max()) + 1
     c.spend(nodes=columns + 6 * len(pool) * (max(skips, 0) + 1))
     parts: list[Any] = [None] * columns
     for gram, place in grams_of(c, pool):
@@ -72,7 +71,7 @@ def counts_in_graph(c: Context, x: Node, pool: Sequence[int]) -> Node:
 
 def counts_of_tokens(c: Context, tokens: Tokens, names: Sequence[str]) -> Node:
     """Return the counts of n-grams of tokens, which each call computes of the texts of an input."""
-    pairs, columns = grams_of(c, names), max(c.required("ngram_indexes")) + 1
+    pairs, columns = grams_of(c, names), int(c.required_numbers("ngram_indexes").max()) + 1
     grams = dict(pairs)
     if len(grams) < len(pairs):
         raise FormatError("an n-gram of pool_strings is listed twice. Remove one of both")
