@@ -52,7 +52,7 @@ GROWN = body([*TWO_ROWS, OPEN, node("Mul", ["r", "two"], ["z"])], "all s", "more
 
 
 def test_rows_are_appended_in_rounds_that_are_written_out():
-    """The other state has a dynamic length, so the body is not built once; the first result grows by two rows a round."""
+    """The other state has a dynamic length, so the body is not built once; the first grows by two rows a round."""
     raw = looped(GROWN, "n go first some", "y last z")
     assert not has_loop(raw, maximum={"n": 4})
     agrees(raw, feeds((0, 1, 3, 4)), {"n": 4})
