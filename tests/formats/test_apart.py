@@ -52,6 +52,10 @@ def test_a_minimum_of_many_shared_ones_is_visited_once_for_each():
     for _ in range(200):
         stop = cg.minimum(stop, stop + J)
     assert most_apart(stop, I) is None
+    for _ in range(60):
+        stop = cg.minimum(stop, stop)
+    assert most_apart(stop, I) is None
+    assert most_apart(cg.minimum(stop, I + 5), I) == most_apart(cg.minimum(I + 5, stop), I) == 5
 
 
 def test_copies_of_one_element_have_its_source_and_constants_their_number():

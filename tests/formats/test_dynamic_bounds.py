@@ -7,8 +7,18 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size, bounds_of_length, most, node_of, product_of
+from cgraph.formats.onnx.dynamic.bounds import (
+    Element,
+    LengthBounds,
+    Size,
+    bounds_of_length,
+    most,
+    node_of,
+    product_of,
+)
+from cgraph.formats.onnx.dynamic.intervals import SMALL
 from cgraph.ops.leaf import Const, Var
+from cgraph.ops.prefix import prefix
 
 
 @pytest.fixture
@@ -54,6 +64,48 @@ def test_one_element_by_two_ways_is_one_length(limits):
     assert sources[0][0] == sources[1][1] == sources[2][0] and sources[0][1] == sources[1][0] != sources[0][0]
     assert limits.source(x * 2)[0].node is not x
     assert limits.source(cg.astype(x, "int8"))[0].node is not x  # its values may wrap around
+
+
+def test_copies_of_small_values_are_their_elements_and_other_values_their_own(limits):
+    """Up to a size, of the copy and of what it copies; at places that are known; of integers of 4 or 8 bytes."""
+    x, n = Var((2,), "int64", "x"), Var((), "int64", "n")
+    wide = Var((SMALL + 1,), "int64", "wide")
+    fits = Var((SMALL,), "int64", "fits")
+    own = limits.source(x)
+    assert limits.source(prefix(x, n)).tolist() == own.tolist() == [Element(x, 0), Element(x, 1)]
+    assert limits.source(cg.astype(cg.astype(x, "int32"), "uint64")).tolist() == own.tolist()
+    assert limits.source(cg.broadcast_to(x, (SMALL // 2, 2)))[-1].tolist() == own.tolist()
+    assert limits.source(cg.broadcast_to(x, (SMALL // 2 + 1, 2))) is None and limits.source(wide) is None
+    assert limits.source(fits)[-1] == Element(fits, SMALL - 1)
+    assert limits.source(fits[:2])[1] == Element(fits, 1)
+    part = wide[:2]
+    assert limits.source(part).tolist() == [Element(part, 0), Element(part, 1)]
+    chosen = cg.take(x, cg.reshape(n, (1,)), 0)
+    assert limits.source(chosen).tolist() == [Element(chosen, 0)]
+    table = cg.concat([cg.reshape(x, (1, 2)), cg.reshape(x, (1, 2)) * 3], 0)
+    turned = limits.source(cg.transpose(table))
+    assert turned[:, 0].tolist() == own.tolist() and turned.shape == (2, 2)
+    assert limits.source(cg.take(table, np.array([1, 0]), 1))[0].tolist() == own.tolist()[::-1]
+
+
+def test_numbers_that_a_double_cannot_hold_are_no_constants(limits):
+    x = Var((1,), "int64", "x")
+    values = [2**53 - 1, 2**53, 2**60 + 1, -(2**53) + 1, -(2**53), 0]
+    known = limits.source(cg.concat([Const(np.array(values)), x], 0))
+    assert [v if isinstance(v, int) else None for v in known] == [values[0], None, None, values[3], None, 0, None]
+    limits.at_most(x, 4)
+    pinned = cg.maximum(x, 4)
+    assert limits.source(cg.concat([pinned, x], 0))[0] == 4 and limits.length(cg.reshape(pinned, ())) == 4
+
+
+def test_a_limit_is_checked_once_and_again_where_it_is_lower(limits):
+    x = Var((3,), "int64", "x")
+    for limit, count in ((5, 1), (5, 1), (8, 1), (3, 2), (4, 2)):
+        limits.limit(x, limit, f"at most {limit}")
+        assert len(limits.checks) == count and limits.bounds(x)[1].max() == (5 if count == 1 else 3)
+    assert [c.text for c in limits.checks] == ["at most 5", "at most 3"]
+    for value, want in (([1, 2, 3], [1, 1]), ([4, 0, 0], [1, 0]), ([0, 0, 6], [0, 0]), ([5, 5, 5], [1, 0])):
+        assert [int(v) for v in evaluate([c.holds for c in limits.checks], {x: np.array(value)})] == want
 
 
 def test_floats_hold_no_lengths(limits):

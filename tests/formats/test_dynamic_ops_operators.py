@@ -117,6 +117,32 @@ def test_contractions_add_up_to_the_length_alone():
         importer(c.reading({0: ragged(X, {0: i}), 1: Var((1, 3, 4))}))
 
 
+def test_an_absent_operand_of_a_contraction_is_left_out():
+    """The sum of a product and nothing, or a row."""
+
+    def total(c):
+        product = cg.matmul(c[0], c[1])
+        return product if c.value(2) is None else product + c[2]
+
+    importer = contracting(lambda c: (["ij", "jk", "k"], "ik"))(total)
+    turned, row = Var((3, 4), "float32", "t"), Var((4,), "float32", "r")
+    for third in (None, row):
+        c = context(X, turned, third)
+        i = length(c, "i", 4)
+        y = importer(c.reading({0: ragged(X, {0: i})}))
+        got = value_of(y, {X: A, turned: B.T, i.node: 3} | ({row: B[:, 0]} if third is row else {}))
+        np.testing.assert_array_equal(got, A[:3] @ B.T + (0 if third is None else B[:, 0]))
+
+
+def test_the_first_of_several_axes_that_are_not_padded_is_named():
+    c = context(X)
+    n, m = length(c, "n", 4), length(c, "m", 3)
+    both = c.reading({0: ragged(X, {0: n, 1: m})})
+    for axes, first in (((1, 0), 0), ((0, 1), 0), ((1,), 1), ((-1, -2), 0)):
+        with pytest.raises(FormatError, match=rf"it computes along axis {first} of float32\[≤4,≤3\]"):
+            keeping(lambda c, a=axes: a)(lambda c: c[0])(both)
+
+
 def test_neutral_numbers_of_each_dtype():
     for dtype, low, high in (("f4", -np.inf, np.inf), ("i1", -128, 127), ("u1", 0, 255), ("?", False, True)):
         assert lowest(np.dtype(dtype)) == low and highest(np.dtype(dtype)) == high

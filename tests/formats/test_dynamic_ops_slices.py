@@ -12,6 +12,7 @@ from cgraph.formats.onnx.dynamic_ops.slices import (
     clip_index,
     expand_to,
     join_along,
+    limit_count,
     pad_axis,
     repeat,
     slice_axis,
@@ -51,6 +52,40 @@ def test_a_start_of_now_is_a_view(start):
         np.testing.assert_array_equal(value_of(y, {X: VALUES, n.node: m}), VALUES[:, :m][:, start::2])
     with pytest.raises(FormatError, match="step 0 is not supported"):
         slice_axis(c, X, 1, 0, 3, 0)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -2])
+@pytest.mark.parametrize("opened", ["start", "end", "length", "start end", "end length", "start length"])
+def test_each_of_start_end_and_length_may_be_known_now_or_when_run(opened, step):
+    run_starts, run_ends, lengths = (-9, -3, 0, 1, 4, 7), (-9, -2, 0, 2, 5, 9), (0, 3, 5)
+    for s, e, m in product(run_starts, run_ends, lengths):
+        if "length" not in opened and m != 5:
+            continue
+        c = context(X)
+        start = length(c, "s", 9, -9) if "start" in opened else s
+        end = length(c, "e", 9, -9) if "end" in opened else e
+        n = length(c, "n", 5)
+        y = slice_axis(c, ragged(X, {1: n}) if "length" in opened else X, 1, start, end, step)
+        values = {v.node: k for v, k in ((start, s), (end, e), (n, m)) if not isinstance(v, int)}
+        whole = VALUES[:, :m]
+        if step > 0:
+            want = whole[:, s:e:step]
+        else:
+            want = whole[:, s : (None if e < -m else e) : step] if s >= -m else whole[:, :0]
+        np.testing.assert_array_equal(value_of(y, {X: VALUES, **values}), want, err_msg=str((s, e, m)))
+
+
+def test_positions_between_a_number_and_a_few_further_are_as_many_at_most():
+    for apart, step, most in ((3, 1, 3), (3, 2, 2), (-2, 1, 0), (0, 1, 0), (4, 2, 2)):
+        c = context(X)
+        count = Var((), "int64", "count")
+        limit_count(c, count, apart, step)
+        assert c.limits.bounds(count)[1] == most
+        assert all(holds(c, {count: k}) is (k <= most) for k in range(5))
+        assert f"there are more than {most} positions" in c.limits.checks[0].text
+    c = context(X)
+    limit_count(c, count, None, 1)
+    assert not c.limits.checks
 
 
 def test_indices_are_wrapped_and_clipped():

@@ -72,6 +72,31 @@ def test_images_have_one_side_of_dynamic_length():
     agrees(raw, given(*LENGTHS, shape=(1, 3, 12, 7)))
 
 
+BOTH = [CUT, node("Slice", ["part", "zero", "m", "last"], ["piece"])]
+SIDES = {
+    "Conv": {"strides": [2, 1], "pads": [1, 0, 2, 1], "dilations": [1, 2]},
+    "ConvTranspose": {"strides": [1, 3], "pads": [1, 0, 0, 2], "output_padding": [0, 2], "dilations": [2, 1]},
+    "MaxPool": {"strides": [1, 2], "pads": [0, 1, 1, 0], "dilations": [2, 1], "kernel_shape": [2, 3]},
+}
+
+
+@pytest.mark.parametrize("kind", SIDES)
+def test_both_sides_of_images_and_their_number_may_be_dynamic(kind):
+    """Each side has its own stride, padding and window, and each its own length."""
+    pictures = node("Compress", ["piece", "which"], ["some"], axis=0)
+    for given_name, before in (("piece", BOTH), ("some", [*BOTH, pictures])):
+        names = [given_name] if kind == "MaxPool" else [given_name, "f"]
+        nodes = [*before, node(kind, names, ["y"], **SIDES[kind])]
+        inputs = {"x": ("f4", (3, 2, 9, 8)), "n": ("i8", (1,)), "m": ("i8", (1,)), "which": ("?", (3,))}
+        constants = FIRST | {"last": np.array([3]), "f": numbers(2, 2, 2, 3)}
+        raw = open_model(nodes, inputs, constants, "y")
+        feeds = [
+            {"x": numbers(3, 2, 9, 8), "n": np.array([n]), "m": np.array([m]), "which": np.array(which, bool)}
+            for n, m, which in ((9, 5, [1, 0, 1]), (4, 8, [1, 1, 1]), (6, 7, [0, 1, 0]))
+        ]
+        agrees(raw, feeds)
+
+
 def test_a_vocoder_computes_as_many_samples_as_its_frames_need():
     """Convolutions, their transposes and norms in a row: each reads zeros behind the value, not what others left."""
     values = {"scale": numbers(6), "shift": numbers(6), "mean": numbers(6), "variance": np.abs(numbers(6))}

@@ -91,6 +91,13 @@ def test_masks_of_any_length(n, c):
         assert mask.shape == (n,) and mask.sum() == min(m, n) and mask[:m].all()
 
 
+@pytest.mark.parametrize(("n", "columns"), [(16 * 4099, 16), (15 * 4373, 1), (LONG_MASK, 4096), (LONG_MASK - 1, 1)])
+def test_a_long_mask_is_a_matrix_where_its_length_has_a_fitting_divisor(n, columns, c):
+    mask = first_elements(c.limits, n, length(c, "n", n).node)
+    assert (mask.op.name, mask.operands[0].size) == (("reshape", n) if columns > 1 else ("less", n))
+    assert columns == 1 or mask.operands[0].shape == (n // columns, columns)
+
+
 def test_a_common_length_is_a_number_where_one_is(c):
     n, m = length(c, "n", 9), length(c, "m", 7)
     assert common_length(c.limits, [n, 4, m], "text") == 4 and len(c.limits.checks) == 2

@@ -15,6 +15,7 @@ from tests.support.tolerance import assert_near
 rng = np.random.default_rng(0)
 X = cg.Var((3, 10, 4), name="x")
 P = cg.Var((3, 10, 2), name="x")
+Z = complex(P[..., 0], P[..., 1])
 WRITTEN = {
     "windows along the last axis": (cg.sliding(X, 3), X),
     "windows along another axis": (cg.sliding(X, 3, 1), X),
@@ -30,6 +31,8 @@ WRITTEN = {
     "a spectrum along the first axis": (cg.fft(P, axis=0), P),
     "numbers of a spectrum": (cg.ifft(P), P),
     "numbers of a spectrum along the first axis": (cg.ifft(P, axis=0), P),
+    "a spectrum of two axes": (apply(AsPairs(), transform(Z, [None, None], [0, 1], False, "backward")), P),
+    "numbers of a spectrum of two axes": (apply(AsPairs(), transform(Z, [None, None], [1, 0], True, "backward")), P),
     "a spectrum and back": (cg.ifft(cg.fft(P)), P),
     "real numbers of a half": (cg.irfft(P), P),
     "an odd number of real numbers": (cg.irfft(P, 19), P),

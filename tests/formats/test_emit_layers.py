@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import serialised
 from cgraph.formats.onnx.emit_layers import constant_number, sizes_or_scales
 from cgraph.ops.leaf import Const, Var
 from cgraph.ops.resize import weighted_rows
@@ -115,6 +117,11 @@ RESEMBLING = {
     "a bound that is an input": (cg.minimum(cg.maximum(V, 0.5), W), [V, W], "Clip"),
     "another count": (cg.sum(V, axis=(0, 2)) / np.float32(9), [V], "ReduceMean"),
     "another sum": (cg.sum(V, axis=1) / np.float32(8), [V], "ReduceMean"),
+    "a sum in another shape": (cg.reshape(cg.sum(V, axis=(0, 2)), (3, 1, 1)) / np.float32(8), [V], "ReduceMean"),
+    "a sum in a flat shape": (cg.reshape(cg.sum(V, axis=2), (6,)) / np.float32(4), [V], "ReduceMean"),
+    "some of the last axes": (cg.mean(V, axis=(1,), keepdims=True), [V], "GlobalAveragePool"),
+    "all axes": (cg.mean(V, keepdims=True), [V], "GlobalAveragePool"),
+    "the last axes without keepdims": (cg.mean(V, axis=(2,)), [V], "GlobalAveragePool"),
     "a maximum": (cg.max(V, axis=1) / np.float32(3), [V], "ReduceMean"),
 }
 
@@ -144,6 +151,57 @@ def test_a_bias_of_channels_goes_into_its_convolution_and_no_other_does():
             value = numbers(*X.shape)
             assert ("Add" not in written_nodes(output, [X])) is is_inside, shape
             assert_near(written_result(output, [X], value), meaning(output, [X], value), "float32 small networks")
+
+
+def test_a_bias_of_another_axis_of_the_same_length_does_not_go_into_a_convolution():
+    """Eight channels of eight columns: the bias of a column is as long as that of a channel."""
+    column, rows = cg.Const(numbers(8)), cg.Const(numbers(2, 4))
+    shapes = {
+        "columns": (column, False), "rows": (cg.reshape(column, (8, 1)), False),
+        "channels": (cg.reshape(column, (8, 1, 1)), True), "of a table": (cg.reshape(rows, (8, 1, 1)), True),
+    }  # fmt: skip
+    image = Var((1, 4, 9, 8), name="x")
+    value = numbers(*image.shape)
+    for bias, is_inside in shapes.values():
+        for output in (cg.conv2d(image, numbers(8, 4, 2, 1)) + bias, bias + cg.conv2d(image, numbers(8, 4, 2, 1))):
+            assert output.shape == (1, 8, 8, 8)
+            assert ("Add" not in written_nodes(output, [image])) is is_inside
+            got, want = written_result(output, [image], value), meaning(output, [image], value)
+            assert_near(got, want, "float32 small networks")
+    bent = cg.conv_transpose2d(image, numbers(4, 8, 2, 1)) + cg.reshape(column, (8, 1, 1))
+    assert "ConvTranspose" in written_nodes(bent, [image])
+    assert_near(written_result(bent, [image], value), meaning(bent, [image], value), "float32 small networks")
+
+
+BOXES = np.array([[1, 2, 9.5, 7], [0, 0, 3, 11], [4, 1, 12, 6], [2, 3, 2.2, 3.4]], "f4")
+
+
+@pytest.mark.parametrize("grid", ["cells", "aligned"])
+@pytest.mark.parametrize(("samples", "scale", "shape"), [(1, 0.5, (2, 3)), (3, 1.0, (3, 1)), (2, 0.25, (1, 4))])
+def test_regions_of_one_size_are_one_operator(grid, samples, scale, shape):
+    x, boxes, batch = Var((2, 3, 6, 7), name="x"), Var((4, 4), name="b"), np.array([1, 0, 1, 0])
+    output = cg.roi_align_levels([x], boxes, batch, np.zeros(4, np.int64), shape, [scale], samples, grid)
+    values = numbers(2, 3, 6, 7), BOXES
+    attributes = written_nodes(output, [x, boxes])["RoiAlign"]
+    assert attributes["coordinate_transformation_mode"] == (
+        b"half_pixel" if grid == "aligned" else b"output_half_pixel"
+    )
+    assert_near(
+        written_result(output, [x, boxes], *values), meaning(output, [x, boxes], *values), "float32 small networks"
+    )
+
+
+def test_regions_of_several_sizes_or_by_corners_are_refused():
+    x, small, boxes = Var((2, 3, 6, 7), name="x"), Var((2, 3, 3, 4), name="s"), Var((4, 4), name="b")
+    batch = np.array([1, 0, 1, 0])
+    two = cg.roi_align_levels([x, small], boxes, batch, np.array([0, 1, 1, 0]), (2, 3), [0.5, 0.25], 2, "cells")
+    with pytest.raises(FormatError, match="reads images of one size by cells, this op 2 sizes by cells"):
+        serialised(two, [x, small, boxes])
+    corners = cg.roi_align_levels([x], boxes, batch, np.zeros(4, np.int64), (2, 3), [0.5], 1, "corners")
+    with pytest.raises(
+        FormatError, match="this op 1 sizes by corners. Use roi_align with one image size and grid='cel"
+    ):
+        serialised(corners, [x, boxes])
 
 
 def test_the_number_of_a_constant_is_that_of_all_its_elements():

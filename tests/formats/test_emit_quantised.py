@@ -46,6 +46,24 @@ def test_scales_that_are_computed_are_reshaped():
     np.testing.assert_array_equal(got, np.clip(np.rint(A / 0.5) + 3, -128, 127).astype("i1"))
 
 
+def test_a_computed_zero_is_repeated_for_each_scale():
+    """One zero stands for all, and a scale of one element is a scalar whatever its number of axes."""
+    s, z = Var((4,), name="s"), Var((), "int8", "z")
+    scale, zero = np.array([0.25, 0.5, 1, 2], "f4"), np.array(-3, "i1")
+    want = np.clip(np.rint(A / scale) - 3, -128, 127).astype("i1")
+    np.testing.assert_array_equal(written_result(cg.quantize(X, scale, z, "int8"), [X, z], A, zero), want)
+    np.testing.assert_array_equal(written_result(cg.quantize(X, s, z, "int8"), [X, s, z], A, scale, zero), want)
+    t, o = Var((1, 1, 1), name="t"), Var((1, 1, 1), "int8", "o")
+    got = written_result(
+        cg.quantize(X, t, o, "int8"), [X, t, o], A, np.full((1, 1, 1), 0.5, "f4"), np.full((1, 1, 1), -3, "i1")
+    )
+    np.testing.assert_array_equal(got, np.clip(np.rint(A / 0.5) - 3, -128, 127).astype("i1"))
+    with pytest.raises(FormatError, match=r"zero point \(4 values along axis 2\) .* its scale \(1 along axis 0\)"):
+        serialised(cg.quantize(X, np.float32(0.5), np.arange(4, dtype="u1")), [X])
+    with pytest.raises(FormatError, match=r"zero point \(3 values along axis 1\) .* its scale \(4 along axis 2\)"):
+        serialised(cg.quantize(X, scale, np.arange(3, dtype="u1")[:, None]), [X])
+
+
 def test_int32_is_read_and_not_written():
     n = Var((3,), "int32", "n")
     got = written_result(cg.dequantize(n, np.float32(0.5)), [n], np.array([1, -2, 70_000], "i4"))

@@ -6,7 +6,10 @@ import pytest
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.formats.onnx.dynamic.intervals import SMALL, bounds_of, dtype_range, ends, fit_to_node, trusts_floats
+from cgraph.ir.graph import apply
 from cgraph.ops.leaf import Const, Var
+from cgraph.ops.shape import items
+from cgraph.ops.sort import Unique
 
 X, Y = Var((3,), "int64", "x"), Var((3,), "int64", "y")
 F = Var((3,), "float32", "f")
@@ -144,6 +147,76 @@ def test_large_values_have_one_pair_for_all():
     assert bounds_of(large, ()) == (-INF, INF)
     np.testing.assert_array_equal(bounds_of(Const(np.arange(SMALL)), ())[1], np.arange(SMALL))
     assert ends((np.zeros(0), np.zeros(0))) == (INF, -INF)
+
+
+def test_each_element_has_its_own_bounds_up_to_a_size():
+    """Of the result, and of an operand."""
+    x = Var((4,), "int64", "x")
+    pairs = np.arange(4.0), np.arange(4.0) + 10
+    low, high = bounds_of(cg.broadcast_to(x, (SMALL // 4, 4)), (pairs,))
+    assert low.shape == (SMALL // 4, 4) and low[5].tolist() == [0, 1, 2, 3] and high[7].tolist() == [10, 11, 12, 13]
+    low, high = bounds_of(cg.broadcast_to(x, (SMALL // 4 + 1, 4)), (pairs,))
+    assert low.shape == () and (low, high) == (0, 13)
+    for n in (SMALL, SMALL + 1):
+        y = Var((n,), "int64", "y")
+        pairs = fit_to_node(y, (np.arange(n), np.arange(n) + 1))
+        low, high = bounds_of(cg.sum(y), (pairs,))
+        assert (low, high) == ((n * (n - 1) / 2, n * (n + 1) / 2) if n == SMALL else (0, n * n))
+
+
+def test_sums_and_extremes_along_an_axis_of_a_large_value():
+    """Of n elements along the axis, whatever their number in the result; a product has no bounds."""
+    wide = cg.broadcast_to(X, (SMALL, 3))
+    bounds = np.array(-2.0), np.array(5.0)
+    for node, low, high in (
+        (cg.sum(wide, axis=0), -2 * SMALL, 5 * SMALL),
+        (cg.sum(wide, axis=1), -6, 15),
+        (cg.max(wide, axis=0), -2, 5),
+        (cg.min(wide, axis=1), -2, 5),
+        (cg.any(wide, axis=0), 0, 1),
+        (cg.prod(wide, axis=1), -INF, INF),
+    ):
+        for got, want in zip(bounds_of(node, (bounds,)), (low, high)):
+            assert set(np.ravel(got)) == {want}
+    for least, most, want in ((1, 3, (1, 1)), (0, 0, (0, 0)), (-3, -1, (1, 1)), (0, 3, (0, 1))):
+        for function in (cg.any, cg.all):
+            low, high = bounds_of(function(wide, axis=0), ((np.array(float(least)), np.array(float(most))),))
+            assert set(np.ravel(low)) == {want[0]} and set(np.ravel(high)) == {want[1]}
+    assert bounds_of(cg.prod(wide), ((np.array(1.0), np.array(1.0)),)) == (-INF, INF)
+
+
+def test_operators_of_dtypes_without_a_rule_have_no_bounds():
+    """Bits of integers, remainders of floats, complex numbers; floats of which one is not constant."""
+    g = Var((3,), "float32", "g")
+    np.testing.assert_array_equal(bounds_of(~X, (pair(0, 1),)), [[-INF] * 3, [INF] * 3])
+    np.testing.assert_array_equal(bounds_of(X | Y, (pair(0, 1), pair(0, 1))), [[-INF] * 3, [INF] * 3])
+    np.testing.assert_array_equal(bounds_of(cg.remainder(F, g), (pair(0, 1), pair(2, 4))), [[-INF] * 3, [INF] * 3])
+    np.testing.assert_array_equal(bounds_of(cg.remainder(X, Y), (pair(5, 9), pair(2, 4))), [[0] * 3, [3] * 3])
+    assert bounds_of(Const(np.array(2 + 1j)), ()) == (-INF, INF)
+    for a, b in ((pair(1, 1), pair(2, 3)), (pair(0, 1), pair(2, 2))):
+        for node in (cg.less(F, g), cg.less_equal(F, g), cg.greater(F, g), cg.equal(F, g), cg.not_equal(F, g)):
+            np.testing.assert_array_equal(bounds_of(node, (a, b)), [[0] * 3, [1] * 3])
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (5, 4), (1, 1), (0, 3), (7,), ()])
+def test_places_and_counts_of_elements_are_bounded_by_the_shape(shape):
+    """Places along an axis by the longest one; the values of Unique are any of their dtype."""
+    x = cg.ravel(Var(shape, "int8")) if shape == () else Var(shape, "int8")
+    places, count = cg.nonzero(x, 2)
+    low, high = bounds_of(count, ())
+    assert (low, high) == (0, x.size)
+    low, high = bounds_of(places, ())
+    assert set(low.flat) <= {0} and set(high.flat) <= {max((*shape, 1)) - 1}
+    for i, result in enumerate(items(apply(Unique(2, 0), x))):
+        low, high = bounds_of(result, ())
+        if i == 0:
+            assert set(low.flat) <= {-128} and set(high.flat) <= {127}
+        else:
+            assert set(low.flat) <= {min(x.size, 1)} and set(high.flat) <= {x.size}
+    for node in (cg.argsort(x) if shape else None, cg.argmax(x) if x.size else None):
+        if node is not None:
+            low, high = bounds_of(node, ())
+            assert set(low.flat) <= {0} and set(high.flat) <= {max(x.size - 1, 0)}
 
 
 def test_bounds_are_rounded_as_their_values_and_nan_bounds_nothing():

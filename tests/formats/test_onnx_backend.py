@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import backend
@@ -74,3 +74,54 @@ def test_only_the_cpu_is_a_device():
     assert backend.supports_device("CPU") and not backend.supports_device("CUDA:0")
     with pytest.raises(FormatError, match="CUDA"):
         backend.prepare(None, "CUDA")
+
+
+def prepared_sum():
+    """x reshaped to two sizes, plus a stored row that is also an input."""
+    shaped = [helper.make_node("Reshape", ["x", "shape"], ["t"]), helper.make_node("Slice", ["t", "from", "to"], ["s"])]
+    graph = helper.make_graph(
+        [*shaped, helper.make_node("Add", ["s", "row"], ["y"])],
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"]),
+            helper.make_tensor_value_info("row", TensorProto.FLOAT, [2]),
+            helper.make_tensor_value_info("shape", TensorProto.INT64, [2]),
+            helper.make_tensor_value_info("from", TensorProto.INT64, [1]),
+            helper.make_tensor_value_info("to", TensorProto.INT64, [1]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array([10, 20], "f4"), "row")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_inputs_are_a_list_without_stored_ones_a_dictionary_or_one_array():
+    prepared, x = backend.prepare(prepared_sum()), np.arange(6, dtype="f4")
+    shape, start, stop = np.array([3, 2]), np.array([1]), np.array([3])
+    want = x.reshape(3, 2)[1:3] + np.array([10, 20], "f4")
+    np.testing.assert_array_equal(prepared.run([x, shape, start, stop])[0], want)
+    np.testing.assert_array_equal(prepared.run((x, shape, start, stop))[0], want)
+    np.testing.assert_array_equal(prepared.run({"shape": shape, "to": stop, "from": start, "x": x})[0], want)
+    with pytest.raises(FormatError, match="6 inputs are given. Pass 5: x, row, shape, from, to"):
+        prepared.run([x, shape, start, stop, x, x])
+    negative = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    np.testing.assert_array_equal(backend.run_model(helper.make_model(negative), x)[0], -x)
+    np.testing.assert_array_equal(backend.run_model(helper.make_model(negative), [x], "CPU:0")[0], -x)
+    with pytest.raises(FormatError, match="device 'CUDA' is not supported. Use CPU"):
+        backend.run_model(helper.make_model(negative), [x], "CUDA")
+
+
+def test_a_graph_is_built_anew_for_another_size_or_any_other_fixed_value(monkeypatch):
+    built = []
+    build = backend.build_model
+    monkeypatch.setattr(backend, "build_model", lambda *args: built.append(args) or build(*args))
+    prepared, row = backend.prepare(prepared_sum()), np.array([10, 20], "f4")
+    calls = [(6, [3, 2], 1, 3), (6, [3, 2], 1, 3), (8, [4, 2], 1, 3), (8, [4, 2], 1, 2), (8, [4, 2], 0, 2)]
+    for i, (n, shape, start, stop) in enumerate(calls):
+        x = np.arange(n, dtype="f4") * (i + 1)
+        (got,) = prepared.run([x, np.array(shape), np.array([start]), np.array([stop])])
+        np.testing.assert_array_equal(got, x.reshape(shape)[start:stop] + row)
+    assert len(built) == 4

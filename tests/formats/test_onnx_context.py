@@ -7,8 +7,10 @@ from onnx import helper
 from cgraph.errors import FormatError
 from cgraph.formats.onnx.context import OBJECT, OPERATORS, attribute_cost, attribute_value, operator
 from cgraph.formats.onnx.dynamic.bounds import Size
+from cgraph.formats.onnx.vocabulary import CodedStrings, Tokens
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ops.leaf import Const, Var
+from cgraph.running.text_features import TextFeature
 from tests.support.onnx_context import context, length, ragged
 
 X = Var((3,), "float32", "x0")
@@ -71,6 +73,39 @@ def test_the_room_of_a_length_is_its_bound_or_the_maximum_of_its_result():
     assert error.value.maximum == ("x0", "y") and error.value.constants == ("k",)
 
 
+def test_a_bound_of_32_bits_is_none_and_one_below_0_is_0():
+    c = context(X, None, NUMBERS, Var((2,), "int64", "x3"))
+    top = np.iinfo(np.int32).max
+    assert c.room(Size(Var((), "int64"), 0, top - 1), [0]) == top - 1 and c.room(Size(X, -9, -2), [0]) == 0
+    for high in (top, top + 1, np.inf):
+        with pytest.raises(UnknownError, match="nothing bounds axis 0") as error:
+            c.room(Size(Var((), "int64", "k"), 0, high), [3, 2, 1])
+        assert error.value.maximum == ("x3", "y")  # neither the constant nor the absent one
+    assert context(X, maximum={"y": 4}).room(Size(Var((), "int64", "k"), 0, np.inf), [0]) == 4
+
+
+def test_a_length_is_exactly_one_number():
+    c = context(Const(np.zeros(0, "i8")), Const(np.array(7)), Const(np.array([[8]])), Const(np.array([1, 2, 3])))
+    assert c.length(1) == 7 and c.length(2) == 8 and c.lengths(0) == []
+    for i, count in ((0, 0), (3, 3)):
+        for read in (c.length, c.number):
+            with pytest.raises(FormatError, match=f"operand {i} has {count} elements; give exactly one"):
+                read(i)
+
+
+def test_tokens_are_not_read_as_numbers_or_strings():
+    """Their number is known when run, so nothing but what counts them takes them."""
+    texts = CodedStrings(Var((3,), "int64", "t"))
+    tokens = Tokens(X, TextFeature(np.arange(6).reshape(2, 3), "NONE"))
+    c = context(tokens, texts)
+    for act in (lambda: c.text(0), lambda: c[0], lambda: c.is_open(0)):
+        with pytest.raises(FormatError, match=r"operand 0 is string\[2,3,…\], tokens whose number a run decides"):
+            act()
+    assert c.text(1)[1] is texts.node
+    with pytest.raises(FormatError, match="operand 0 holds no strings, but attributes do"):
+        context(X).text(0)
+
+
 def test_a_bound_that_trusts_a_float_is_checked():
     c = context(X)
     n = length(c, "n", 9)
@@ -114,6 +149,9 @@ def test_attributes_are_charged_by_their_elements():
     assert attribute_cost(make("a", 7)) == (0, 0)
     assert attribute_cost(make("a", "text")) == (4, 4)
     assert attribute_cost(make("a", [1, 2, 3])) == (0, 3 * OBJECT)
+    graph = helper.make_graph([], "g", [], [])
+    assert attribute_cost(make("a", [graph, graph])) == (0, 2 * OBJECT) and attribute_cost(make("a", graph)) == (0, 0)
+    assert attribute_cost(make("a", [0.5, 1.5])) == (0, 2 * OBJECT)
     assert attribute_cost(make("a", ["ab", "c"])) == (2 * OBJECT + 3, 2 * OBJECT + 3)
 
 

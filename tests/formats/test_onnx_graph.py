@@ -22,6 +22,7 @@ from cgraph.formats.onnx.graph import (
     unsupported,
 )
 from tests.support.onnx_models import FLOAT, model_of
+from tests.support.tolerance import assert_near
 
 X = ("x", FLOAT, (2,))
 BOOL = TensorProto.BOOL
@@ -191,3 +192,89 @@ def test_text_of_nodes_for_people():
     check_text("é")
     with pytest.raises(FormatError, match=r"the name b'\\xff' is not UTF-8"):
         check_text(b"\xff")
+
+
+def test_a_body_takes_as_many_values_as_it_has_inputs():
+    info = helper.make_tensor_value_info
+    for count in (1, 3):
+        names = ["i", "c", "s"][:count] if count == 1 else ["i", "c", "s", "t"]
+        inner = helper.make_graph(
+            [make("Identity", [names[0]], ["on"]), make("Neg", ["x"], ["r"])], "inner",
+            [info(n, FLOAT, None) for n in names], [info("on", BOOL, ()), info("r", FLOAT, None)],
+        )  # fmt: skip
+        constants = {"n": np.int64(2), "go": np.array(True)}
+        raw = model_of([make("Loop", ["n", "go", "x"], ["y"], body=inner)], [X], constants)
+        with pytest.raises(FormatError, match=f"graph 'inner' takes {len(names)} inputs, but 3 are given"):
+            load(raw)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("version", [12, 13])
+def test_a_function_has_the_operators_of_its_own_version_or_the_models(own, version):
+    """From version 13 on, softmax is of one axis; before, of all axes from one on."""
+    other = 25 - version
+    body = function([make("Softmax", ["a"], ["r"], axis=1)], ["a"], ["r"])
+    del body.opset_import[:]
+    if own:
+        body.opset_import.append(helper.make_opsetid("", other))
+    raw = model_of([make("f", ["x"], ["y"], domain="d")], [("x", FLOAT, (2, 3, 2))], opset=version, functions=[body])
+    x = np.arange(12, dtype="f4").reshape(2, 3, 2) / 8
+    powers = np.exp(x)
+    whole = (other if own else version) < 13
+    want = powers / powers.sum((1, 2) if whole else 1, keepdims=True)
+    assert_near(run(raw, x)[0], want, "float32 formulas")
+
+
+def test_each_attribute_of_a_function_has_its_default():
+    nodes = [make("HardSigmoid", ["a"], ["r"])]
+    for name, ref in (("alpha", "slope"), ("beta", "start")):
+        nodes[0].attribute.append(AttributeProto(name=name, ref_attr_name=ref, type=AttributeProto.FLOAT))
+    defaults = [helper.make_attribute("slope", 0.5), helper.make_attribute("start", 0.25)]
+    body = function(nodes, ["a"], ["r"], more=defaults)
+    x = np.array([-1, 0.5], "f4")
+    for given, (slope, start) in (({}, (0.5, 0.25)), ({"start": 0.5}, (0.5, 0.5)), ({"slope": 0.125}, (0.125, 0.25))):
+        got = run(model_of([make("f", ["x"], ["y"], domain="d", **given)], [X], functions=[body]), x)[0]
+        np.testing.assert_array_equal(got, np.clip(slope * x + start, 0, 1))
+
+
+@pytest.mark.parametrize("count", [DEEPEST - 1, DEEPEST, DEEPEST + 6])
+def test_functions_are_nested_up_to_a_depth(count):
+    """The model is the first level, each function the next."""
+    bodies = [function([make("Neg", ["a"], ["r"])], ["a"], ["r"], name="f1")]
+    for i in range(2, count + 1):
+        bodies.append(function([make(f"f{i - 1}", ["a"], ["r"], domain="d")], ["a"], ["r"], name=f"f{i}"))
+    raw = model_of([make(f"f{count}", ["x"], ["y"], domain="d")], [X], functions=bodies)
+    if count < DEEPEST:
+        np.testing.assert_array_equal(run(raw, np.ones(2, "f4"))[0], [-1, -1])
+        return
+    with pytest.raises(FormatError, match=f"nested more than {DEEPEST} deep"):
+        load(raw)
+
+
+def test_strings_of_a_tensor_stand_in_it():
+    def raw(tensor):
+        graph = helper.make_graph(
+            [make("Identity", ["t"], ["y"])], "g", [helper.make_tensor_value_info(*X)],
+            [helper.make_tensor_value_info("y", TensorProto.STRING, None)], [tensor],
+        )  # fmt: skip
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
+
+    strings = helper.make_tensor("t", TensorProto.STRING, [2], [b"a", b"b"])
+    assert load(raw(strings)).compile()(np.ones(2, "f4"))[0].tolist() == ["a", "b"]
+    outside = TensorProto(name="t", data_type=8, dims=[2], data_location=TensorProto.EXTERNAL)
+    outside.external_data.add(key="location", value="file")
+    large = TensorProto(name="t", data_type=8, dims=[2], raw_data=bytes(5000))
+    for tensor in (outside, large):
+        with pytest.raises(FormatError, match="tensor 't' of strings is not stored in its string_data: store it there"):
+            load(raw(tensor))
+
+
+def test_parts_of_strings_are_strings():
+    graph = helper.make_graph(
+        [make("Split", ["s"], ["a", "b"], num_outputs=2), make("Concat", ["b", "a"], ["y"], axis=0)], "g",
+        [helper.make_tensor_value_info("s", TensorProto.STRING, (3,))],
+        [helper.make_tensor_value_info(n, TensorProto.STRING, None) for n in ("a", "b", "y")],
+    )  # fmt: skip
+    raw = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
+    a, b, y = load(raw).compile()(np.array(["r", "s", "t"], object))
+    assert (a.tolist(), b.tolist(), y.tolist()) == (["r", "s"], ["t"], ["t", "r", "s"])

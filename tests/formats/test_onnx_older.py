@@ -96,3 +96,38 @@ def test_names_inside_of_branches_are_charged_by_node(monkeypatch):
         )
     )  # fmt: skip
     assert sum(said) >= 2 * 50 * NAMES
+
+
+@pytest.mark.parametrize("opset", [1, 6, 7, 16])
+@pytest.mark.parametrize("shape", [(3,), (1,), (3, 1, 1), (5,)])
+def test_slopes_are_of_channels_before_version_7_and_broadcast_since(opset, shape):
+    x, slope = RNG.standard_normal((2, 3, 4, 5)).astype("f4"), RNG.uniform(0.1, 0.9, shape).astype("f4")
+    if shape == (5,) and opset < 7 or shape == (3,) and opset >= 7:
+        return
+    wide = slope.reshape(3, 1, 1) if shape == (3,) else slope
+    raw = one("PRelu", [("x", FLOAT, x.shape)], {"s": slope}, opset)
+    assert_near(run(raw, x), np.where(x < 0, x * wide, x), "float32 formulas")
+
+
+@pytest.mark.parametrize("opset", [6, 7, 10, 11, 12, 13])
+def test_a_dropout_that_does_not_train_is_the_identity_in_every_version(opset):
+    x = RNG.standard_normal((2, 3)).astype("f4")
+    if opset < 12:
+        raw = one("Dropout", [("x", FLOAT, x.shape)], opset=opset, ratio=0.75)
+    else:
+        raw = one("Dropout", [("x", FLOAT, x.shape)], {"ratio": np.float32(0.75)}, opset)
+    np.testing.assert_array_equal(run(raw, x), x)
+    if opset >= 12:
+        train = {"ratio": np.float32(0.75), "training": np.array(True)}
+        got = run(one("Dropout", [("x", FLOAT, x.shape)], train, opset), x)
+        assert set(np.unique(got / x).round().tolist()) <= {0, 4}
+
+
+def test_an_aligned_operand_may_be_a_number_or_meet_one():
+    """An operand without axes is added to all; axes are those of the first operand."""
+    x, number = RNG.standard_normal((2, 3)).astype("f4"), np.array(2.5, "f4")
+    for given in ({}, {"axis": 0}, {"axis": -1}):
+        raw = one("Add", [("x", FLOAT, x.shape), ("n", FLOAT, ())], opset=6, broadcast=1, **given)
+        np.testing.assert_array_equal(run(raw, x, number), x + number)
+        raw = one("Mul", [("n", FLOAT, ()), ("m", FLOAT, ())], opset=6, broadcast=1, **given)
+        np.testing.assert_array_equal(run(raw, number, number), number * number)

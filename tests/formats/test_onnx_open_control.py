@@ -509,3 +509,42 @@ def test_each_of_two_results_is_selected_whatever_its_lengths():
     agrees(open_model(nodes, inputs, constants | {"trips": np.int64(3)}, "y z a b d e"), feeds)
     opened = open_model(nodes, inputs | {"trips": ONE}, constants, "y z a b d e")
     agrees(opened, [feed | {"trips": np.int64(n)} for feed, n in zip(feeds, (0, 1, 3, 2))], {"trips": 3})
+
+
+def inner_if(name: str, condition: str, more: Any, result: str) -> Any:
+    """An If of which one branch has another number of axes, as the body of a branch."""
+    same = helper.make_graph([node("Identity", ["r"], ["i"])], "i", [], [info("i", "f4", None)])
+    chosen = node("If", [condition], [result], name=name, then_branch=more, else_branch=same)
+    return helper.make_graph([chosen], name, [], [info(result, "f4", None)])
+
+
+WIDE = helper.make_graph([node("Unsqueeze", ["r", "axis"], ["w"])], "w", [], [info("w", "f4", None)])
+
+
+def test_a_branch_may_leave_the_number_of_axes_open():
+    """Ifs inside of both branches of an If; results of up to three numbers of axes."""
+    nodes = [
+        node("Gather", ["x", "first"], ["r"]),
+        node(
+            "If", ["p"], ["y"], then_branch=inner_if("a", "q", WIDE, "t"), else_branch=inner_if("b", "s", SQUEEZED, "o")
+        ),
+    ]
+    inputs = {"x": X, **dict.fromkeys("pqs", ("?", ()))}
+    flags = [{name: np.array(bool(i >> k & 1)) for k, name in enumerate("pqs")} for i in range(8)]
+    agrees(open_model(nodes, inputs, CONSTANTS), [{"x": x_of(), **f} for f in flags])
+
+
+def test_a_node_may_read_several_values_of_open_numbers_of_axes():
+    """Of one condition, and of two: each combination is computed."""
+    whole = helper.make_graph([node("Identity", ["r"], ["e"])], "e", [], [info("e", "f4", None)])
+    nodes = [
+        node("Gather", ["x", "first"], ["r"]),
+        node("If", ["p"], ["v"], then_branch=SQUEEZED, else_branch=whole),
+        node("If", ["p"], ["w"], then_branch=WIDE, else_branch=whole),
+        node("If", ["q"], ["u"], then_branch=WIDE, else_branch=whole),
+        node("Add", ["v", "w"], ["y"]), node("Sub", ["w", "u"], ["z"]), node("Shape", ["y"], ["n"]),
+        node("Mul", ["z", "v"], ["m"]),
+    ]  # fmt: skip
+    inputs = {"x": X, "p": ("?", ()), "q": ("?", ())}
+    raw = open_model(nodes, inputs, CONSTANTS, "y z n m v w u")
+    agrees(raw, [{"x": x_of(), "p": np.array(p), "q": np.array(q)} for p in (True, False) for q in (True, False)])

@@ -251,3 +251,58 @@ def test_large_weights_stay_in_the_mapped_file(tmp_path):
         assert all(x.flags.aligned for x in constants)
         np.testing.assert_array_equal(function(np.zeros_like(weights))[0], weights)
     assert found == {True, False}
+
+
+def test_items_of_sequences_are_outputs_of_their_own():
+    made = [node("Neg", "x", "n"), node("SequenceConstruct", "x n x", "y"), node("Exp", "x", "z")]
+    found = load(model(made, {"x": (2,)}, ["y", "z"]))
+    assert found.names == ("y.0", "y.1", "y.2", "z")
+    x = np.array([1.0, -2.0], "f4")
+    results = found.compile()(x)
+    for got, want in zip(results[:3], (x, -x, x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    with pytest.raises(FormatError, match="output 'y' is empty; only tensors can be outputs"):
+        load(model([node("SequenceEmpty", "", "y")], {"x": (2,)}, ["y"]))
+
+
+def test_an_input_of_any_number_of_axes_needs_its_shape():
+    body = model([node("Relu", "x", "y"), node("Add", "y v", "z")], {"x": None, "v": ("n", "m")}, ["z"])
+    with pytest.raises(FormatError, match=r"sizes of inputs are unknown; give shapes={'x': \(1, 3\), 'n': 1, 'm': 1}"):
+        load(body)
+    with pytest.raises(FormatError, match=r"give shapes={'x': \(1, 3\), 'm': 1}"):
+        load(body, {"n": 4})
+    found = load(body, {"x": (5, 3), "n": 5, "m": 1})
+    assert found.outputs[0].shape == (5, 3) and [v.shape for v in found.inputs] == [(5, 3), (5, 1)]
+    assert load(body, {"x": 3, "v": (2, 3)}).outputs[0].shape == (2, 3)
+
+
+def test_the_first_of_several_unknown_names_is_named():
+    body = model([node("Relu", "x", "y")], {"x": ("rows", "columns"), "w": (2,)}, ["y"], {"w": np.ones(2, "f4")})
+    with pytest.raises(FormatError, match="'a' is neither a dimension nor an input. Use one of columns, rows, x$"):
+        load(body, {"z": 1, "a": 2, "rows": 3})
+    with pytest.raises(FormatError, match="maximum gives 'a', but no computed value has this name. Remove it"):
+        load(body, {"x": (2, 3)}, maximum={"z": 1, "a": 2})
+
+
+def test_inputs_of_one_name_are_counted():
+    inputs = [info("x", (2,)), info("v", (2,)), info("x", (3,)), info("x", (2,)), info("v", (2,))]
+    graph = helper.make_graph([node("Relu", "x", "y")], "g", inputs, [info("y", None)])
+    with pytest.raises(FormatError, match="3 inputs have the name 'x': rename all but one"):
+        load(helper.make_model(graph).SerializeToString())
+
+
+def test_several_sparse_tensors_are_stored_and_may_be_inputs():
+    def sparse(name, dims, values, indices):
+        tensors = (numpy_helper.from_array(np.array(x), n) for x, n in ((np.float32(values), name), (indices, "")))
+        return onnx.SparseTensorProto(dims=dims, values=next(tensors), indices=next(tensors))
+
+    graph = helper.make_graph(
+        [node("Add", "x a", "s"), node("Mul", "s b", "y")], "g",
+        [info("x", (2, 3)), info("a", (2, 3)), info("b", (3,))], [info("y", None)],
+        sparse_initializer=[sparse("a", [2, 3], [7, 8], [1, 5]), sparse("b", [3], [2, 3], [2, 0])],
+    )  # fmt: skip
+    body = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
+    found = load(body)
+    assert [v.name for v in found.inputs] == ["x"]
+    x = np.arange(6, dtype="f4").reshape(2, 3)
+    np.testing.assert_array_equal(found.compile()(x)[0], (x + [[0, 7, 0], [0, 0, 8]]) * [3, 0, 2])

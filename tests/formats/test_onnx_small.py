@@ -308,6 +308,14 @@ def test_what_becomes_of_them_is_known_by_name():
     ]  # faulty
     want = {"c": 26, "i": 26, "like": 26, "powers": 24, "zero": 26, "told": 23}
     assert check_readers(helper.make_graph(nodes, "g", [], [])) == want
+    attributes = [
+        helper.make_node("Cast", ["x"], ["down"], saturate=0, to=24, round_mode="down"),
+        helper.make_node("Cast", ["x"], ["plain"], saturate=24, to=1),
+        helper.make_node("QuantizeLinear", ["x", "s"], ["q"], axis=22, output_dtype=21, block_size=23),
+        helper.make_node("QuantizeLinear", ["x", "s"], ["p"], axis=22, block_size=23),
+        helper.make_node("Constant", [], ["n"], value_int=22),
+    ]
+    assert check_readers(helper.make_graph(attributes, "g", [], [])) == {"down": 24, "q": 21}
     exponents = helper.make_node("Exp", ["powers"], ["y"])
     with pytest.raises(FormatError, match="Exp reads 'powers', which has numbers of exponents alone"):
         check_readers(helper.make_graph([*nodes, exponents], "g", [], []))

@@ -186,3 +186,13 @@ def test_a_number_of_bytes_is_decimal(text):
     with pytest.raises(FormatError, match="tensor 'w' has .* where a number of bytes belongs"):
         parse_offset(text, "w")
     assert parse_offset("007", "w") == 7 and parse_offset("9" * 18, "w") == 10**18 - 1
+
+
+def test_strings_beside_large_data_stand_twice():
+    """Strings are no data that is left in the file, so both are there."""
+    tensor = numpy_helper.from_array(np.zeros(1000, "f4"), "w")
+    tensor.string_data.append(b"text")
+    source = open_source(model(tensor))
+    assert source.proto.graph.initializer[0].HasField("segment")
+    with pytest.raises(FormatError, match="tensor 'w' has its data twice"):
+        source.array(source.proto.graph.initializer[0])

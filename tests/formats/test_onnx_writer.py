@@ -126,6 +126,68 @@ def test_vars_that_are_no_inputs_become_initialisers(tmp_path):
     np.testing.assert_array_equal(found.values["weights"].op.array, np.arange(5))
 
 
+def test_outputs_have_the_given_names_before_those_of_a_dictionary():
+    def names(*args):
+        return [v.name for v in onnx.load_from_string(serialised(*args)).graph.output]
+
+    both = X * 2, X + 1
+    assert names(both, [X]) == ["output0", "output1"] and names(X + 1, [X]) == ["output0"]
+    assert names(both, [X], ["b", "a"]) == ["b", "a"]
+    assert names(dict(zip("pq", both)), [X]) == ["p", "q"]
+    assert names(dict(zip("pq", both)), [X], ["b", "a"]) == ["b", "a"]
+    assert names(both, [X], ["y", "y"]) == ["y", "y_1"]
+    assert names(both, [X], ["x", "y"]) == ["x", "y"]
+    assert [v.name for v in onnx.load_from_string(serialised(both, [X], ["x", "y"])).graph.input] == ["x_1"]
+
+
+def run_file(body, **inputs):
+    runtime = pytest.importorskip("onnxruntime")
+    return runtime.InferenceSession(body, providers=["CPUExecutionProvider"]).run(None, inputs)
+
+
+def test_a_var_that_is_an_output_keeps_its_value_whatever_its_name():
+    """Inputs that are outputs, weights that are outputs, each of another's name or its own."""
+    x, w = cg.Var((3,), name="x"), cg.Var((3,), name="w")
+    weights, value = np.arange(3, dtype="float32"), np.array([5, 6, 7], "float32")
+    w.assign(weights)
+    for names in (["w", "x", "y"], ["x", "w", "y"], ["a", "b", "w"], ["w", "b", "x"], ["y", "x", "w"]):
+        body = serialised([w, x, x * w], [x], names)
+        graph = onnx.load_from_string(body).graph
+        assert [v.name for v in graph.output] == names
+        (given,) = (v.name for v in graph.input)
+        assert given == ("x" if "x" not in names or names[1] == "x" else "x_1")
+        for got, again, want in zip(
+            run_file(body, **{given: value}),
+            load(body).compile()(value),
+            (weights, value, value * weights),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(again, want)
+
+
+def test_small_arrays_of_one_dtype_shape_and_value_are_stored_once():
+    """Up to 256 bytes, as the places of 16 windows of 2 elements are; values of Vars are stored each for itself."""
+
+    def stored(nodes, inputs=()):
+        return len(onnx.load_from_string(serialised(nodes, inputs)).graph.initializer)
+
+    def windows(n, length, names="ab"):
+        inputs = [cg.Var((n,), name=name) for name in names]
+        return [cg.sliding(x, length) for x in inputs], inputs
+
+    assert stored(*windows(17, 2)) == 1  # 32 numbers of 64 bits
+    assert stored(*windows(13, 3)) == 2  # 33
+    (few, _), (many, _) = windows(9, 2), windows(9, 3)
+    assert stored([few[0], many[1]], [few[0].operands[0], many[1].operands[0]]) == 2
+    ones = [cg.Const(np.ones(4, "float32")), cg.Const(np.ones((2, 2), "float32")), cg.Const(np.ones(4, "float64"))]
+    assert stored(ones) == 3
+    a, b = cg.Var((4,), name="a"), cg.Var((4,), name="b")
+    a.assign(np.ones(4, "float32"))
+    b.assign(np.ones(4, "float32"))
+    assert stored([a, b, ones[0]]) == 3
+
+
 def test_ops_that_onnx_does_not_have_are_named_with_their_count():
     x = cg.Var((4,), name="x")
     with pytest.raises(FormatError, match=r"2 ops have no ONNX operator: arctan2 \(2 times\), hypot"):

@@ -263,3 +263,54 @@ def test_a_query_after_an_open_past_sees_it_and_the_keys_up_to_its_place():
     assert_near(value_of(y, given), np.einsum("bhqk,bhkd->bhqd", weights, V.repeat(2, 1)), NEAR)
     np.testing.assert_array_equal(value_of(keys, given), K)
     np.testing.assert_array_equal(value_of(values, given), V)
+
+
+@pytest.mark.parametrize("precision", [None, 1, 11])
+@pytest.mark.parametrize("shown", [False, True])
+def test_weights_may_be_computed_in_another_precision(precision, shown):
+    """Of as many heads of keys as of queries, too; the result keeps its dtype."""
+    keys, values = K.repeat(2, 1), V.repeat(2, 1)
+    want = np.einsum("bhqk,bhkd->bhqd", softmax(scores(0.3)[0]), values)
+    options = {"scale": 0.3} | ({} if precision is None else {"softmax_precision": precision})
+    for k, v in ((K, V), (keys, values)):
+        y, _, _, weights = attention(node(Q, k, v, results=(True, False, False, shown), **options))
+        assert y.dtype == np.float32 and (weights is None or weights.dtype == np.float32)
+        assert_near(value_of(y, {}), want, NEAR)
+    with pytest.raises(FormatError, match="softmax_precision has ONNX's dtype STRING"):
+        attention(node(Q, K, V, softmax_precision=8))
+
+
+@pytest.mark.parametrize("results", [(True, False, False, True), (True, True, True, False)])
+def test_results_and_precisions_need_fixed_lengths(results):
+    k, v = Var(K.shape, "float32", "k"), Var(V.shape, "float32", "v")
+    attributes = [] if results[3] else [helper.make_attribute("softmax_precision", 1)]
+    c = context(Const(Q), k, v, attributes=attributes, read_results=results, opset=24)
+    n = length(c, "n", 5)
+    with pytest.raises(FormatError, match="result 3 and softmax_precision are not supported with a length known only"):
+        attention(c.reading({1: ragged(k, {2: n}), 2: ragged(v, {2: n})}))
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_lengths_of_samples_hide_keys_without_a_mask(shown):
+    lengths = np.array([5, 2])
+    product = np.where(np.arange(5) < lengths[:, None, None, None], scores(0.3)[0], -np.inf)
+    want = np.einsum("bhqk,bhkd->bhqd", softmax(product), V.repeat(2, 1))
+    c = node(Q, K, V, None, None, None, lengths, results=(True, False, False, shown), scale=0.3)
+    assert_near(value_of(attention(c)[0], {}), want, NEAR)
+
+
+def test_samples_and_queries_of_packed_heads_may_both_have_open_lengths():
+    q, k, v = (Var((2, n, size), "float32", name) for name, n, size in (("q", 3, 24), ("k", 5, 12), ("v", 5, 8)))
+    names = {"q_num_heads": 4, "kv_num_heads": 2}
+    c = context(q, k, v, attributes=[helper.make_attribute(*x) for x in names.items()], opset=24)
+    b, n, m = length(c, "b", 2), length(c, "n", 5), length(c, "m", 3)
+    opened = {0: ragged(q, {0: b, 1: m}), 1: ragged(k, {0: b, 1: n}), 2: ragged(v, {0: b, 1: n})}
+    y, keys, values, _ = attention(c.reading(opened))
+    packed = [x.transpose(0, 2, 1, 3).reshape(2, x.shape[2], -1) for x in (Q, K, V)]
+    for count in (1, 2):
+        given = dict(zip((q, k, v), packed)) | {b.node: count, n.node: 4, m.node: 2}
+        weights = softmax(scores(1 / np.sqrt(6))[0][:count, :, :2, :4])
+        want = np.einsum("bhqk,bhkd->bqhd", weights, V[:count, :, :4].repeat(2, 1)).reshape(count, 2, 16)
+        assert_near(value_of(y, given), want, NEAR)
+        np.testing.assert_array_equal(value_of(keys, given), K[:count, :, :4])
+        np.testing.assert_array_equal(value_of(values, given), V[:count, :, :4])

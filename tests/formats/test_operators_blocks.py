@@ -101,7 +101,12 @@ def test_rows_of_a_table_in_blocks(bits, has_zeros):
 
 def test_other_tables_are_refused():
     operands = [Const(np.zeros((4, 16), "u1")), Const(np.array([1])), Const(np.ones((4, 1), "f4"))]
-    for options in ({"bits": 2}, {"gather_axis": 1, "quantize_axis": 0}, {"block_size": 0}):
+    for table in (np.zeros((4, 16), "i1"), np.zeros((2, 4, 16), "u1"), np.zeros(16, "u1")):
+        axes = {"gather_axis": 0, "quantize_axis": table.ndim - 1}
+        attributes = [helper.make_attribute(name, v) for name, v in axes.items()]
+        with pytest.raises(FormatError, match="a table .* is not supported. Use rows of bytes"):
+            gather_block_quantized(context(Const(table), *operands[1:], attributes=attributes))
+    for options in ({"bits": 2}, {"gather_axis": 1, "quantize_axis": 0}, {"block_size": 0}, {"quantize_axis": 0}):
         attributes = [helper.make_attribute(name, v) for name, v in options.items()]
         with pytest.raises(FormatError, match="a table .* is not supported"):
             gather_block_quantized(context(*operands, attributes=attributes))

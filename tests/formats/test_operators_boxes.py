@@ -6,8 +6,8 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.boxes import from_centres, overlap_of
-from tests.support.onnx_models import FLOAT, assert_equal_results, model_of
-from tests.support.onnx_open import node
+from tests.support.onnx_models import FLOAT, assert_equal_results, model_of, results_of
+from tests.support.onnx_open import agrees, node, numbers, open_model
 
 pytest.importorskip("onnxruntime")
 rng = np.random.default_rng(0)
@@ -73,3 +73,34 @@ def test_comparing_many_boxes_is_charged():
     boxes = {"b": np.zeros((1, 4000, 4), "f4"), "s": np.zeros((1, 1, 4000), "f4"), "n": np.array([4000])}
     with pytest.raises(FormatError, match="would take 16,000,000,000 computed elements"):
         load(model_of([node("NonMaxSuppression", ["b", "s", "n"], ["y"])], [], boxes))
+
+
+def suppressed(most, dynamic=True):
+    """Boxes that a mask selects."""
+    picked = [
+        node("NonZero", ["m"], ["n"]), node("Squeeze", ["n", "zero"], ["i"]),
+        node("Gather", ["b", "i"], ["boxes"], axis=1), node("Gather", ["s", "i"], ["scores"], axis=2),
+    ]  # fmt: skip
+    made = node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["y"])
+    constants = {"zero": numbers(0), "most": numbers(most), "overlap": np.float32([0.2]), "least": np.float32([0.3])}
+    inputs = {"b": ("f4", CORNERS.shape), "s": ("f4", SCORES.shape), "m": ("?", (12,))}
+    return open_model([*picked, made], inputs, constants)
+
+
+@pytest.mark.parametrize("most", [1, 3, 20])
+def test_a_number_of_boxes_that_a_run_decides(most):
+    masks = [0b101101110101, 0b100000000000, 0b111111111111, 0]
+    given = [{"b": CORNERS, "s": SCORES, "m": np.array([mask >> i & 1 for i in range(12)], bool)} for mask in masks]
+    agrees(suppressed(most), given[:3])
+    assert load(suppressed(most)).compile()(**given[3])[0].shape == (0, 3)
+    room = 2 * 3 * min(most, 12)
+    assert load(suppressed(most)).outputs[0].shape == (room, 3)
+    assert load(suppressed(most), maximum={"y": 4}).outputs[0].shape == (4, 3)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_negative_number_selects_nothing(way):
+    operands = [CORNERS, SCORES, np.array([-2]), np.array([0.2], "f4"), np.array([0.3], "f4")]
+    constant = [i for i in WAYS[way] if i < len(operands)]
+    (got,), _ = results_of("NonMaxSuppression", operands, constant, by="nobody")
+    assert got.shape == (0, 3)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from cgraph.engine.reference import evaluate
-from cgraph.formats.onnx.operators.choice import by_first_place
-from cgraph.ops.leaf import Const
+from cgraph.formats.onnx.operators.choice import by_first_place, unique
+from cgraph.ops.leaf import Const, Var
+from tests.support.onnx_context import context, length, ragged, value_of
 from tests.support.onnx_models import assert_equal_results
 
 pytest.importorskip("onnxruntime")
@@ -83,3 +85,43 @@ def test_numbers_that_are_none_are_one(in_order):
 def test_groups_are_numbered_by_their_first_element():
     group = Const(np.array([2, 0, 2, 1, 0]))
     assert evaluate([by_first_place(group, 5)], {})[0].tolist() == [0, 1, 0, 2, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, None])
+@pytest.mark.parametrize("in_order", [0, 1])
+@pytest.mark.parametrize("dynamic", [(0,), (1,), (0, 1), (1, 2)])
+def test_different_slices_of_an_open_number_and_length(axis, in_order, dynamic):
+    """Other axes may be open, too: padding makes no slice different."""
+    x = np.random.default_rng(1).integers(0, 2, (5, 2, 2))
+    v = Var(x.shape, "int64", "v")
+    c = context(v, attributes=[helper.make_attribute("sorted", in_order)] + (
+        [] if axis is None else [helper.make_attribute("axis", axis)]))  # fmt: skip
+    sizes = {a: length(c, f"n{a}", x.shape[a]) for a in dynamic}
+    results = unique(c.reading({0: ragged(v, sizes)}))
+    for cut in (0, 1):
+        counts = {a: x.shape[a] - cut for a in dynamic}
+        part = x[tuple(slice(counts.get(a)) for a in range(3))]
+        filled = x.copy()
+        filled[tuple(slice(counts.get(a), None) if a == dynamic[0] else slice(None) for a in range(3))] = 77 * cut
+        values = {v: filled, **{sizes[a].node: n for a, n in counts.items()}}
+        items, first, inverse, count = np.unique(part, True, True, True, axis=axis)
+        inverse = inverse.reshape(-1)
+        if not in_order:
+            order = np.argsort(first, kind="stable")
+            items, first, count = np.take(items, order, axis or 0), first[order], count[order]
+            inverse = np.argsort(order)[inverse]
+        for got, want in zip(results, (items, first, inverse, count), strict=True):
+            np.testing.assert_array_equal(value_of(got, values), want)
+
+
+def test_nothing_has_no_different_elements():
+    for shape, axis in (((0,), None), ((0, 3), 0), ((2, 0), 1)):
+        v = Var(shape, "int64", "v")
+        c = context(v, attributes=[] if axis is None else [helper.make_attribute("axis", axis)])
+        items, *others = unique(c)
+        assert items.shape == shape and [x.shape for x in others] == [(0,)] * 3
+    v = Var((3, 0), "int64", "v")
+    items, first, inverse, count = unique(context(v, attributes=[helper.make_attribute("axis", 0)]))
+    values = {v: np.zeros((3, 0), np.int64)}
+    assert value_of(items, values).shape == (1, 0) and value_of(first, values).tolist() == [0]
+    assert value_of(inverse, values).tolist() == [0, 0, 0] and value_of(count, values).tolist() == [3]

@@ -53,6 +53,17 @@ FILES = {
 }  # fmt: skip
 
 
+TWO = [
+    node("Unsqueeze", ["r", "zero"], ["u"]), node("Neg", ["u"], ["v"]),
+    node("Concat", ["all", "u"], ["more"], axis=0), node("Concat", ["few", "v", "u"], ["many"], axis=0),
+    node("Mul", ["r", "two"], ["w"]),
+]  # fmt: skip
+FILES["two that grow, two stacks"] = {
+    "extra": [*SUMS, *TWO], "ends": ["many", "next", "more", "z", "w"], "reads": ["few", "sum", "all"],
+    "starts": ["none", "start", "first"], "constants": {"none": ROWS[:0]},
+}  # fmt: skip
+
+
 def file_of(name):
     options = dict(FILES[name])
     return loop_file(*options.pop("extra"), **options)
@@ -103,3 +114,12 @@ def test_a_state_of_a_dynamic_length_that_no_round_changes_needs_one_body():
     masks = [np.array(m, bool) for m in ([1, 0, 1, 1, 0, 0], [0] * 6, [1] * 6)]
     agrees(raw, [{"x": ROWS, "m": m, "n": np.int64(n)} for m in masks for n in (0, 2)], {"n": 2})
     assert sum(isinstance(x.op, WhileLoop) for x in post_order(load(raw, maximum={"n": 2}).outputs)) == 1
+
+
+def test_a_condition_may_change_its_shape_in_the_first_round():
+    """It is one axis long after a round, so the rounds are written out or built once from the first round on."""
+    ends = [node("ReduceMax", ["next"], ["top"], keepdims=1), node("Less", ["top", "two"], ["small"])]
+    options = {"ends": ["next"], "reads": ["sum"], "starts": ["start"], "going": "small"}
+    raw = loop_file(*SUMS, *ends, **options)
+    x = np.abs(ROWS)
+    agrees(raw, [{"x": x * k, "n": np.int64(n)} for n in (0, 1, 3, 6) for k in (0.1, 1, 5)], {"n": 6})

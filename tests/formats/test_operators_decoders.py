@@ -229,3 +229,43 @@ def test_operands_behind_the_last_that_is_read_are_refused(operand):
     given |= {f"more{i}": floats(2) if i == operand else None for i in range(9, operand + 1)}
     with pytest.raises(FormatError, match=f"operand {operand} is not supported"):
         load(model_of("GroupQueryAttention", given, ["y"], **options))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "operands", "named"),
+    [
+        ({"smooth_softmax": 1}, (), "smooth_softmax"),
+        ({"qk_output": 1, "smooth_softmax": 1}, (), "smooth_softmax"),
+        ({"v_quant_type": "PER_TENSOR"}, (11,), "v_quant_type"),
+        ({"k_quant_type": "NONE", "v_quant_type": "NONE", "qk_output": 0, "smooth_softmax": 0}, (12, 13), "operand 12"),
+    ],
+)
+def test_the_first_of_what_is_not_supported_is_named(attributes, operands, named):
+    given, options = cached(1, (5, 9), **attributes)
+    given |= {f"more{i}": floats(2) if i in operands else None for i in range(9, 14)}
+    with pytest.raises(FormatError, match=f"{named} is not supported"):
+        load(model_of("GroupQueryAttention", given, ["y"], **options))
+
+
+@pytest.mark.parametrize("unread", [1, 2])
+def test_statistics_of_a_norm_of_a_sum_are_refused(unread):
+    given = {"x": floats(2, 3, 8), "skip": floats(2, 3, 8), "scale": floats(8), "shift": floats(8)}
+    outputs = ["y", "", "", "sum"]
+    outputs[unread] = "statistics"
+    with pytest.raises(FormatError, match="the outputs mean and inv_std_var are not supported. Remove them"):
+        load(model_of("SkipLayerNormalization", given, outputs, domain="com.microsoft"))
+
+
+@pytest.mark.parametrize("places", [np.array([3]), np.array([[0, 1, 2, 3, 4], [7, 6, 5, 4, 3]])], ids=["one", "each"])
+def test_heads_of_a_rotation_follow_from_the_tables_or_the_size(places):
+    """As many as fit; the size is that of a head where no number of heads is given."""
+    angles = np.arange(10)[:, None] / 10 ** np.arange(4)
+    given = {"x": floats(2, 5, 32), "places": places}
+    given |= {"c": np.cos(angles).astype("f4"), "s": np.sin(angles).astype("f4")}
+    results = []
+    for options in ({}, {"rotary_embedding_dim": 8}, {"num_heads": 4}, {"num_heads": 4, "rotary_embedding_dim": 8}):
+        model = load(model_of("RotaryEmbedding", given, ["y"], domain="com.microsoft", **options))
+        results.append(model.compile()(**{v.name: given[v.name] for v in model.inputs})[0])
+    for other in results[1:]:
+        np.testing.assert_array_equal(results[0], other)
+    assert np.abs(results[0] - given["x"]).max() > 0.1

@@ -38,6 +38,28 @@ def test_borders_are_left_top_right_bottom(options):
     assert_equal_results("Crop", [IMAGE], opset=9, **options)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5, 6), (2, 3)])
+def test_other_than_images_are_refused(shape):
+    x = [("x", FLOAT, shape)]
+    with pytest.raises(FormatError, match="3 biases do not fit an image"):
+        load(one("ImageScaler", x, opset=9, bias=[1.0, 2.0, 3.0]))
+    with pytest.raises(FormatError, match=r"the border \[0, 0, 0, 0\] of an image .* is not supported"):
+        load(one("Crop", x, opset=9, border=[0, 0, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"border": [0, -1, 0, 0]}, {"border": [-1, 0, 0, 0]}, {"border": [0, 0, 0, -2]},
+        {"border": [0, 0, 0, 0], "scale": [4]}, {"border": [0, 0, 0, 0], "scale": [4, 5, 1]},
+        {"border": [0, 0, 0, 0, 0]},
+    ],
+)  # fmt: skip
+def test_borders_of_other_numbers_are_refused(options):
+    with pytest.raises(FormatError, match="is not supported. Give 4 numbers from 0 on"):
+        load(one("Crop", [("x", FLOAT, IMAGE.shape)], opset=9, **options))
+
+
 @pytest.mark.parametrize(
     "options", [{"border": [1, 2]}, {"border": [5, 0, 5, 0]}, {"border": [0, 0, 0, 0], "scale": [8, 1]}]
 )

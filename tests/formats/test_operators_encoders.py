@@ -128,3 +128,22 @@ def test_what_is_not_supported_is_refused(rng):
     q, k, v = parts(rng, "apart", S)
     with pytest.raises(FormatError, match="the result qk"):
         load(model_of("MultiHeadAttention", [q, k, v], 4, num_heads=H))
+
+
+def test_projections_without_a_bias_have_one_of_zeros(rng):
+    x, w = floats(rng, B, S, 7), floats(rng, 7, 3 * H * D)
+    zeros = np.zeros(3 * H * D, "f4")
+    (got,) = load(model_of("Attention", [x, w], num_heads=H)).compile()(x, w)
+    (want,) = load(model_of("Attention", [x, w, zeros], num_heads=H)).compile()(x, w, zeros)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("unsupported", [8, 9])
+def test_buffers_and_indirections_of_heads_are_refused(rng, unsupported):
+    """Operands 8 and 9; the bias of keys and values that are packed beside each other is, too."""
+    more = [None] * (unsupported - 3) + [np.ones((2,), "i4")]
+    with pytest.raises(FormatError, match="a shared buffer of the past, cache_indirection and the result qk are not"):
+        load(model_of("MultiHeadAttention", [*parts(rng, "apart", S), *more], num_heads=H))
+    packed = [floats(rng, B, S, H * D), floats(rng, B, S, H, 2, D), None, floats(rng, 3 * H * D)]
+    with pytest.raises(FormatError, match="Export the model without packing"):
+        load(model_of("MultiHeadAttention", packed, num_heads=H))

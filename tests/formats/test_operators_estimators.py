@@ -1,5 +1,6 @@
 """ai.onnx.ml: estimators of scikit-learn as skl2onnx writes them beside onnxruntime; trees beside plain Python."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -129,6 +130,7 @@ def model_of(kind: str, x: np.ndarray, results: dict[str, int], **attributes) ->
 X = np.array([[1, -2, np.nan], [0, 3, 7], [2, 2, -1], [0.5, 0, 0]], np.float32)
 FLOAT, INT = {"y": TensorProto.FLOAT}, {"y": TensorProto.INT64}
 BOTH = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
+NO_KERNEL = {"kernel_params": [0.0, 0, 0]}
 WHOLE = np.array([[3, 1], [2, 9], [3, 3]])
 HALF = {"coefficients": [1.0, -1.0], "intercepts": [0.1], "classlabels_ints": [4, 6]}
 SPLITS = {"coefficients": [1.0, -2.0, 0.5, 0.25], "intercepts": [0.5, -0.5], "classlabels_ints": [5, 3]}
@@ -152,6 +154,11 @@ MORE = SPLITS | {"coefficients": [*SPLITS["coefficients"], 9.0, 9.0]}  # of a cl
         ("FeatureVectorizer", X, FLOAT, {"inputdimensions": [2]}),
         ("LinearRegressor", X[1:, :2], FLOAT, {"coefficients": [1.0, 2, 3, 4], "intercepts": [1.0, 2], "targets": 2}),
         ("LinearClassifier", X[1:, :2], BOTH, MORE),
+        ("LinearRegressor", X[1:, :2], FLOAT, {"coefficients": [1.0, 2, 3, 4], "targets": 2}),
+        (
+            "SVMRegressor", X[1:, :2], FLOAT,
+            {"coefficients": [1.0, -2.0], "rho": [0.25], "n_supports": 0, "kernel_type": "LINEAR"} | NO_KERNEL,
+        ),
         *[
             ("LinearClassifier", X[1:, :2], BOTH, SPLITS | {"post_transform": how})
             for how in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
@@ -226,6 +233,85 @@ def test_support_vectors_of_numbers(kernel, degree, one_class):
         "support_vectors": RNG.standard_normal(12).tolist(), "kernel_type": kernel, "kernel_params": [0.3, 0.7, degree],
     }  # fmt: skip
     check_against_onnxruntime(model_of("SVMRegressor", POINTS, FLOAT, **given), POINTS)
+
+
+@pytest.mark.parametrize("counts", [[1, 0, 0], [0, 2, 0], [0, 1], [3, 0, 2], [0, 0, 1, 0]])
+def test_classes_may_have_no_support_vectors(counts):
+    """There may be fewer vectors than classes; those of a pair are weighted by hand."""
+    classes, total = len(counts), sum(counts)
+    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+    rng = np.random.default_rng(total)
+    table = rng.standard_normal((classes - 1, total)).round(2).astype("f4")
+    vectors, rho = rng.standard_normal((total, 3)).round(2).astype("f4"), rng.standard_normal(len(pairs)).round(2)
+    given = {
+        "coefficients": table.reshape(-1).tolist(), "support_vectors": vectors.reshape(-1).tolist(),
+        "rho": rho.tolist(), "vectors_per_class": counts, "classlabels_ints": [7, 3, 5, 4][:classes],
+        "kernel_type": "LINEAR", "kernel_params": [0.0, 0, 0],
+    }  # fmt: skip
+    label, scores = by_cgraph(model_of("SVMClassifier", POINTS, BOTH, **given), POINTS)
+    kernel, owner = POINTS @ vectors.T, np.repeat(np.arange(classes), counts)
+    votes, want = np.zeros((len(POINTS), classes)), np.zeros((len(POINTS), len(pairs)))
+    for k, (i, j) in enumerate(pairs):
+        weights = np.where(owner == i, table[j - 1], np.where(owner == j, table[i], 0))
+        want[:, k] = kernel @ weights + rho[k]
+        votes[np.arange(len(POINTS)), np.where(want[:, k] > 0, i, j)] += 1
+    np.testing.assert_array_equal(label, np.array(given["classlabels_ints"])[votes.argmax(1)])
+    if classes > 2:
+        assert_near(scores, want, "estimators of ONNX Runtime", np.abs(want).max())
+
+
+@pytest.mark.parametrize("labels", [[4], []])
+@pytest.mark.parametrize("how", ["NONE", "LOGISTIC", "SOFTMAX_ZERO"])
+def test_a_classifier_of_one_class_tells_it_from_0(labels, how):
+    """Scores above 0, or above a half where they are transformed; the class is 1 if it has no label."""
+    x = np.array([[1, 2], [0.5, -0.25], [-1, 0], [0, 0]], "f4")
+    given = {"coefficients": [0.5, 1.0], "intercepts": [0.125], "post_transform": how}
+    if labels:
+        given["classlabels_ints"] = labels
+    label, scores = by_cgraph(model_of("LinearClassifier", x, BOTH, **given), x)
+    plain = x @ np.array([[0.5], [1.0]], "f4") + np.float32(0.125)
+    limit = 0 if how == "NONE" else 0.5
+    np.testing.assert_array_equal(label, np.where(plain[:, 0] > limit, labels[0] if labels else 1, 0))
+    want = {"NONE": plain, "LOGISTIC": 1 / (1 + np.exp(-plain)), "SOFTMAX_ZERO": np.ones_like(plain)}[how]
+    assert_near(scores, want, "float32 formulas")
+
+
+def test_parameters_and_intercepts_may_be_absent():
+    """A linear kernel reads no parameters; without intercepts all coefficients count."""
+    x, given = X[1:, :2], {"coefficients": [1.0, -2.0], "rho": [0.25], "n_supports": 2}
+    vectors = {"support_vectors": [1.0, 2.0, -1.0, 0.5], "kernel_type": "LINEAR"}
+    (got,) = by_cgraph(model_of("SVMRegressor", x, FLOAT, **given, **vectors), x)
+    assert_near(got, (x @ np.float32([[1, -1], [2, 0.5]])) @ np.float32([[1], [-2]]) + 0.25, "float32 formulas")
+    for labels, coefficients in (([5, 3, 9], [1.0, -2.0, 0.5, 0.25, 3.0, -1.0]), ([4, 6], [1.0, -1.0])):
+        model = model_of("LinearClassifier", x, BOTH, coefficients=coefficients, classlabels_ints=labels)
+        label, scores = by_cgraph(model, x)
+        want = x @ np.float32(coefficients).reshape(-1, 2).T
+        both = want if want.shape[1] > 1 else np.concatenate([1 - want, want], 1)
+        assert_near(scores, both, "float32 formulas")
+        places = want.argmax(1) if want.shape[1] > 1 else (want[:, 0] > 0).astype(int)
+        np.testing.assert_array_equal(label, np.array(labels)[places])
+
+
+def test_a_vector_is_one_row():
+    x = X[1]
+    given = {"coefficients": [1.0, -2.0, 0.5], "intercepts": [0.5], "classlabels_ints": [4, 6]}
+    for kind, results in (("LinearClassifier", BOTH), ("LinearRegressor", FLOAT)):
+        rows, one = (by_cgraph(model_of(kind, v, results, **given), v) for v in (x[None], x))
+        for a, b in zip(rows, one, strict=True):
+            assert a.shape == b.shape and len(a) == 1
+            np.testing.assert_array_equal(a, b)
+
+
+def test_several_numbers_of_a_machine_without_vectors():
+    """The first is added; the largest score decides, also of two classes."""
+    given = {
+        "coefficients": [0.5, -1.0, 0.25, 1.0, 0.5, -0.5], "rho": [0.25, 8.0], "classlabels_ints": [7, 3],
+        "kernel_type": "LINEAR", "kernel_params": [0.0, 0, 0],
+    }  # fmt: skip
+    label, scores = by_cgraph(model_of("SVMClassifier", POINTS, BOTH, **given), POINTS)
+    want = POINTS @ np.reshape(given["coefficients"], (2, 3)).T + 0.25
+    assert_near(scores, want, "estimators of ONNX Runtime", np.abs(want).max())
+    np.testing.assert_array_equal(label, np.array([7, 3])[want.argmax(1)])
 
 
 def test_a_kernel_that_is_unknown_is_refused():
@@ -314,6 +400,30 @@ def small_tree(**changed) -> bytes:
     return model_of("TreeEnsembleRegressor", X, FLOAT, **given | changed)
 
 
+def test_children_may_have_two_parents():
+    """Nodes 1 and 2 share both of theirs; leaves are shared, too."""
+    given = {
+        "nodes_treeids": [0] * 7, "nodes_nodeids": list(range(7)), "nodes_featureids": [0, 1, 1, 2, 2, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ"] * 5 + ["LEAF"] * 2, "nodes_values": [0.0, 1.0, -1.0, 0.5, 2.0, 0.0, 0.0],
+        "nodes_truenodeids": [1, 3, 3, 5, 6, 0, 0], "nodes_falsenodeids": [2, 4, 4, 6, 5, 0, 0],
+        "target_treeids": [0, 0], "target_nodeids": [5, 6], "target_ids": [0, 0], "target_weights": [1.0, 2.0],
+    }  # fmt: skip
+    x = np.array(list(itertools.product([-2, 0, 3], repeat=3)), np.float32)
+    got = by_cgraph(model_of("TreeEnsembleRegressor", x, FLOAT, **given, n_targets=1), x)[0][:, 0]
+    for (a, b, c), value in zip(x, got, strict=True):
+        inner = 3 if b <= (1 if a <= 0 else -1) else 4
+        assert value == ((1 if c <= 0.5 else 2) if inner == 3 else (2 if c <= 2 else 1))
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f8", "f4"])
+def test_columns_of_integers_are_compared_as_floats(dtype):
+    x = np.array([[-1, 9, 9], [0, 9, 9], [3, 9, 9]], dtype)
+    model = onnx.ModelProto.FromString(small_tree(nodes_values=[0.5, 0.0, 0.0]))
+    model.graph.input[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(x.dtype)
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = len(x)
+    np.testing.assert_array_equal(by_cgraph(model.SerializeToString(), x)[0][:, 0], [1, 1, 2])
+
+
 @pytest.mark.parametrize("targets", [1, 2])
 def test_repeated_weights_of_a_leaf_count_once_if_there_is_one_target(targets):
     """skl2onnx writes each leaf's number once for each class (decision_leaf)."""
@@ -345,6 +455,11 @@ def test_trees_without_weights_return_the_base_values(base):
         ({"nodes_modes": ["BRANCH_NEAR", "LEAF", "LEAF"]}, "BRANCH_NEAR"),
         ({"nodes_values": [0.0]}, "different lengths"),
         ({"nodes_nodeids": [0, 1, 1]}, "is listed twice"),
+        ({"nodes_truenodeids": 1}, "attribute nodes_truenodeids is not a list of integers"),
+        ({"nodes_featureids": [0.5, 0.0, 0.0]}, "attribute nodes_featureids is not a list of integers"),
+        ({"nodes_modes": "LEAF"}, "attribute nodes_modes is not a list of strings"),
+        ({"nodes_modes": [1, 2, 3]}, "attribute nodes_modes is not a list of strings"),
+        ({"target_treeids": [0]}, "weights name 1 trees and 2 nodes"),
         ({"target_ids": [0, 1]}, "outside 0 to 0"),
         ({"target_weights": [1.0]}, "a weight names a target outside"),
         ({"target_nodeids": [1, 9]}, "9"),

@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
 from cgraph.errors import FormatError, InputError
+from cgraph.formats.onnx.operators.features import default_of, encode_labels
+from cgraph.ops.leaf import Const
+from tests.support.onnx_context import context, value_of
 from tests.support.onnx_models import assert_equal_results, results_of
 
 pytest.importorskip("onnxruntime")
@@ -118,6 +121,18 @@ def test_the_first_of_equal_keys_counts_and_tensors_are_read():
     options = {"keys_tensor": keys, "values_tensor": values, "default_tensor": default}
     got = results_of("LabelEncoder", [np.array([2, 3])], by="nobody", **options, **ML)[0][0]
     assert got.tolist() == [1.5, 9]
+
+
+def test_a_table_has_keys_and_a_default_is_the_first_number_of_its_tensor():
+    c = context(Const(np.array([3, 5, 3])))
+    with pytest.raises(FormatError, match="0 keys have 0 values: give one for each"):
+        encode_labels(c, np.zeros(0, "i8"), np.zeros(0, "i8"), 0)
+    got = encode_labels(c, np.array([3]), np.array([7]), -1)
+    assert value_of(got, {}).tolist() == [7, -1, 7]
+    many = numpy_helper.from_array(np.array([[4, 5], [6, 7]]), "t")
+    assert default_of(context(attributes=[helper.make_attribute("default_tensor", many)]), False) == 4
+    floats = [helper.make_attribute("values_floats", [1.0])]
+    assert default_of(context(attributes=floats), False) == 0 and default_of(context(), False) == -1
 
 
 def test_tables_that_do_not_fit_are_refused():

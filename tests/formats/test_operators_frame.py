@@ -6,6 +6,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from tests.support.onnx_models import FLOAT, assert_equal_results, one
+from tests.support.onnx_open import node, open_model
 
 pytest.importorskip("onnxruntime")
 X = np.arange(1, 13, dtype="f4").reshape(3, 4)
@@ -63,3 +64,33 @@ def test_widths_are_two_for_each_axis():
 def test_a_wrapped_frame_is_charged():
     with pytest.raises(FormatError, match="Pad.*would take"):
         load(one("Pad", [("x", FLOAT, (3,))], {"p": np.array([0, 10_000_000])}, mode="wrap"))
+
+
+@pytest.mark.parametrize("opset", [1, 2, 10, 11, 13])
+def test_frames_of_every_version(opset):
+    """Widths are operands from version 11 on; the first files call them paddings."""
+    names = {1: "paddings"}
+    pads, value = [1, 0, 2, 3], 4.5
+    want = np.pad(X, ((1, 2), (0, 3)), constant_values=value)
+    if opset < 11:
+        raw = one("Pad", [("x", FLOAT, X.shape)], opset=opset, value=value, **{names.get(opset, "pads"): pads})
+    else:
+        raw = one("Pad", [("x", FLOAT, X.shape)], {"p": np.array(pads), "v": np.array(value, "f4")}, opset)
+    np.testing.assert_array_equal(load(raw).compile(engine="reference")(X)[0], want)
+
+
+def test_wrapped_frames_may_be_cut_to_nothing():
+    for pads, want in (([-1, 0, 0, 2], np.pad(X[1:], ((0, 0), (0, 2)), "wrap")), ([0, -1, 0, -1], X[:, 1:-1])):
+        raw = one("Pad", [("x", FLOAT, X.shape)], {"p": np.array(pads)}, mode="wrap")
+        np.testing.assert_array_equal(load(raw).compile(engine="reference")(X)[0], want)
+    raw = one("Pad", [("x", FLOAT, X.shape)], {"p": np.array([-2, 0, -1, 1])}, mode="wrap")
+    assert load(raw).outputs[0].shape == (0, 5)
+
+
+@pytest.mark.parametrize(("count", "axes"), [(3, None), (4, [0]), (2, [0, 1])])
+def test_widths_of_a_run_are_two_for_each_axis(count, axes):
+    names = ["x", "p"] + ([] if axes is None else ["", "a"])
+    inputs = {"x": ("f4", X.shape), "p": ("i8", (count,))}
+    constants = {} if axes is None else {"a": np.array(axes)}
+    with pytest.raises(FormatError, match=f"{count} pads do not fit {len(axes or X.shape)} axes: give two for each"):
+        load(open_model([node("Pad", names, ["y"])], inputs, constants), maximum={"p": 3})

@@ -219,3 +219,63 @@ def test_attention_is_found_in_fused_products(rng):
 def test_an_older_name_of_products_of_transposed_operands(rng, tmp_path):
     operands = [floats(rng, 2, 4, 3), floats(rng, 2, 5, 4)]
     assert_same(tmp_path / "m.onnx", "TransposeMatMul", operands, alpha=0.375, transA=1, transB=1)
+
+
+def test_without_an_activation_there_is_none(rng, tmp_path):
+    gemm = [floats(rng, 4, 3), floats(rng, 3, 5), floats(rng, 5)]
+    (got,) = load(model_of("FusedGemm", gemm, activation="")).compile()(*gemm)
+    assert_near(got, gemm[0] @ gemm[1] + gemm[2], "float32 products")
+    x, f = floats(rng, 2, 4, 7), floats(rng, 6, 4, 3)
+    (got,), (want,) = (
+        load(raw).compile()(x, f) for raw in (model_of("FusedConv", [x, f]), model_of("Conv", [x, f], domain=""))
+    )
+    np.testing.assert_array_equal(got, want)
+
+
+def test_each_parameter_without_a_name_is_numbered(rng):
+    operands = [floats(rng, 1, 2, 3, 3), floats(rng, 2, 2, 1, 1)]
+    for kind, count, names in (("Relu", 2, "parameter 0, parameter 1"), ("Elu", 3, "alpha, parameter 1, parameter 2")):
+        with pytest.raises(FormatError, match=f"the activation '{kind}' with {names} is not supported"):
+            load(model_of("FusedConv", operands, activation=kind, activation_params=[0.5] * count))
+
+
+def test_a_matrix_has_no_batch_axes_to_move(rng):
+    """Nor has a vector axes to exchange."""
+    a, b, v = floats(rng, 3, 4), floats(rng, 4, 5), floats(rng, 4)
+    for flags in product((0, 1), repeat=2):
+        names = dict(zip(("transBatchA", "transBatchB"), flags))
+        (got,) = load(model_of("FusedMatMul", [a, b], **names)).compile()(a, b)
+        assert_near(got, a @ b, "float32 products")
+        names = dict(zip(("transA", "transBatchA"), flags))
+        (got,) = load(model_of("FusedMatMul", [v, b], **names)).compile()(v, b)
+        assert_near(got, v @ b, "float32 products")
+
+
+@pytest.mark.parametrize("flags", list(product((0, 1), repeat=2)))
+@pytest.mark.parametrize("vector", [0, 1, None])
+def test_axes_of_dynamic_length_are_exchanged_and_vectors_stay(flags, vector):
+    """Both operands are cut to one length along the axis that is summed."""
+    import onnx
+
+    shapes = [(2, 3, 6) if not flags[0] else (2, 6, 3), (2, 6, 5) if not flags[1] else (2, 5, 6)]
+    summed = [1 if flags[0] else 2, 2 if flags[1] else 1]
+    if vector is not None:
+        shapes[vector], summed[vector] = (6,), 0
+    nodes = [
+        helper.make_node("Compress", ["a", "mask"], ["p"], axis=summed[0]),
+        helper.make_node("Compress", ["b", "mask"], ["q"], axis=summed[1]),
+        helper.make_node("FusedMatMul", ["p", "q"], ["y"], domain="com.microsoft", transA=flags[0], transB=flags[1]),
+    ]
+    info = helper.make_tensor_value_info
+    inputs = [info("a", 1, shapes[0]), info("b", 1, shapes[1]), info("mask", onnx.TensorProto.BOOL, (6,))]
+    graph = helper.make_graph(nodes, "g", inputs, [info("y", 1, None)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    raw = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+    function = load(raw).compile()
+    draw = np.random.default_rng(3)
+    a, b = (draw.integers(-4, 5, shape).astype("f4") for shape in shapes)
+    for mask in (0b101101, 0b1, 0b111111):
+        m = np.array([mask >> i & 1 for i in range(6)], bool)
+        p, q = (np.compress(m, x, axis) for x, axis in zip((a, b), summed))
+        p, q = (x.swapaxes(-1, -2) if flag and x.ndim > 1 else x for x, flag in zip((p, q), flags))
+        np.testing.assert_array_equal(function(a=a, b=b, mask=m)[0], p @ q)

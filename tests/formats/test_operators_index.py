@@ -25,6 +25,7 @@ from cgraph.formats.onnx.operators.index import (
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.sort.calls import LEADING_SHARE
 from cgraph.ops.leaf import Const, Var
+from cgraph.ops.prefix import prefix
 from tests.support.onnx_context import context, length, ragged, value_of
 
 rng = np.random.default_rng(0)
@@ -180,7 +181,9 @@ def test_places_that_repeat_along_a_row_are_those_of_rows():
 
 def test_rows_of_an_array_with_just_one_more_are_taken_from_it():
     x = Var((5, 3))
-    assert with_one_more(x[:4]) is x
+    n = Var((), "int64")
+    assert with_one_more(x[:4]) is x and with_one_more(prefix(prefix(x[:4], n), n)) is x
+    assert with_one_more(prefix(x[:3], n)) is not x and with_one_more(prefix(x, n)).shape == (6, 3)
     for other in (x[1:], x[:3], x[:4, :2]):
         wide = with_one_more(other)
         assert wide is not x and wide.shape == (other.shape[0] + 1, other.shape[1])
@@ -218,3 +221,46 @@ def test_values_are_written_from_the_place_of_each_sample_on(mode, axis):
     more = {} if axis == -2 else {"axis": axis}
     got = tensor_scatter(node(Const(x), Const(values), Const(start), mode=mode, **more))
     np.testing.assert_array_equal(value_of(got, {}), want)
+
+
+@pytest.mark.parametrize("opset", [1, 9, 10, 11])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_older_files_have_the_number_of_the_first_as_an_attribute(opset, is_open):
+    x, given = opened(X, 1, 3) if is_open else (Const(X), {})
+    whole = X[:, :3] if is_open else X
+    how = {"k": 2} if opset < 10 else {}
+    operands = [x] if opset < 10 else [x, Const(np.array([2]))]
+    for axis in (0, 1, 2):
+        values, places = top_k(node(*operands, opset=opset, axis=axis, **how))
+        order = np.argsort(-whole, axis, kind="stable").take([0, 1], axis)
+        np.testing.assert_array_equal(value_of(places, given), order)
+        np.testing.assert_array_equal(value_of(values, given), np.take_along_axis(whole, order, axis))
+
+
+@pytest.mark.parametrize("axis", [-1, 0, 1, 2])
+def test_codes_of_places_of_two_open_axes_and_an_open_depth(axis):
+    places = np.array([[0, 2, -1, 4], [1, 1, -3, 9], [2, 0, 0, 1]])
+    c, v = node(), Var(places.shape, "int64")
+    n, m, depth = length(c, "n", 3), length(c, "m", 4), length(c, "d", 5)
+    levels = Const(np.array([0.25, 4.0]))
+    for count in (3, 5, 1):
+        got = one_hot(node(ragged(v, {0: n, 1: m}), Const(np.array(count)), levels, axis=axis))
+        part = places[:2, :3]
+        hit = np.where(part < 0, part + count, part)[..., None] == np.arange(count)
+        want = np.moveaxis(np.where(hit, 4.0, 0.25), -1, axis)
+        np.testing.assert_array_equal(value_of(got, {v: places, n.node: 2, m.node: 3}), want)
+        c = node(Const(places), cg.reshape(depth.node, (1,)), levels, axis=axis)
+        c.limits.at_most(depth.node, 5)
+        got = one_hot(c)
+        hit = np.where(places < 0, places + count, places)[..., None] == np.arange(count)
+        want = np.moveaxis(np.where(hit, 4.0, 0.25), -1, axis)
+        np.testing.assert_array_equal(value_of(got, {depth.node: count}), want)
+    assert one_hot(node(Const(places), Const(np.array(0)), levels, axis=0)).shape == (0, 3, 4)
+
+
+def test_values_are_written_from_the_first_place_on_without_places():
+    x = rng.standard_normal((2, 3, 4, 5)).astype("f4")
+    values = x[:, :, :2] + 10
+    want = x.copy()
+    want[:, :, :2] = values
+    np.testing.assert_array_equal(value_of(tensor_scatter(node(Const(x), Const(values))), {}), want)

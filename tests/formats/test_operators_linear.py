@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.linear import letters_of_einsum, letters_of_gemm, letters_of_matmul
 from cgraph.ops.leaf import Var
-from tests.support.onnx_models import assert_equal_results, results_of
+from tests.support.onnx_models import FLOAT, assert_equal_results, one, results_of
 from tests.support.tolerance import assert_near
 
 pytest.importorskip("onnxruntime")
@@ -112,3 +113,16 @@ def test_determinants_of_each_matrix():
     a = numbers(3, 4, 4, dtype="f8")
     ((got,), _) = results_of("Det", [a], by="nobody")
     assert_near(got, np.linalg.det(a), "float64 conditioned")
+
+
+@pytest.mark.parametrize("opset", [1, 6, 7, 13])
+@pytest.mark.parametrize("turned", [0, 1])
+def test_products_of_every_version(opset, turned):
+    """Before version 7 the axes behind the first are one; the rest of the operator is the same."""
+    a = rng.standard_normal((3, 2, 2) if opset < 7 and not turned else (4, 3) if turned else (3, 4)).astype("f4")
+    b, added = rng.standard_normal((4, 5)).astype("f4"), rng.standard_normal(5).astype("f4")
+    options = {"transA": turned, "alpha": 0.5, "beta": 2.0} | ({"broadcast": 1} if opset < 7 else {})
+    raw = one("Gemm", [("a", FLOAT, a.shape)], {"b": b, "c": added}, opset, **options)
+    (got,) = load(raw).compile(engine="reference")(a)
+    flat = a.T if turned else a.reshape(3, 4)
+    assert_near(got, 0.5 * flat @ b + 2 * added, "float32 products")

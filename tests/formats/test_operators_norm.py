@@ -1,10 +1,15 @@
 """Normalisation and softmax: axes, epsilons, older opsets, statistics of a batch, further results."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
+from cgraph.formats.onnx.operators.norm import layer_norm
+from cgraph.ops.leaf import Const
+from tests.support.onnx_context import context, value_of
 from tests.support.onnx_models import FLOAT, assert_equal_results, one
 from tests.support.tolerance import assert_near
 
@@ -128,3 +133,35 @@ def test_the_first_of_equal_ones_is_the_largest():
 def test_mean_squares_by_the_name_that_onnxruntime_writes(axis):
     scale = numbers(*X.shape[axis:])
     assert_equal_results("SimplifiedLayerNormalization", [X, scale], opset=17, axis=axis, epsilon=0.5, **NEAR)
+
+
+@pytest.mark.parametrize("results", [(True, *others) for others in product((True, False), repeat=2)])
+def test_each_statistic_may_be_read_alone(results):
+    """A result that nobody reads has no name."""
+    x = np.arange(24, dtype="f4").reshape(2, 3, 4) ** 1.5
+    scale, shift = np.arange(1, 5, dtype="f4"), np.ones(4, "f4")
+    c = context(Const(x), Const(scale), Const(shift), read_results=results)
+    got = layer_norm(c)
+    if results == (True, False, False):
+        assert not isinstance(got, tuple)
+        return
+    mean, variance = x.astype("f8").mean(-1, keepdims=True), x.astype("f8").var(-1, keepdims=True)
+    deviation = 1 / np.sqrt(variance + 1e-5)
+    for value, want in zip(got, ((x - mean) * deviation * scale + shift, mean, deviation), strict=True):
+        assert_near(value_of(value, {}), want, "float32 products")
+
+
+@pytest.mark.parametrize("opset", [12, 13])
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize("axis", [None, 0, 1, 2, -1, -2])
+def test_axes_of_the_versions_before_and_from_13_on(opset, kind, axis):
+    x = np.random.default_rng(3).standard_normal((2, 3, 4)).astype("f4")
+    first = (1 if opset < 13 else -1) if axis is None else axis
+    flat = x.reshape(int(np.prod(x.shape[: first % 3])), -1) if opset < 13 else np.moveaxis(x, first, -1)
+    powers = np.exp(flat - flat.max(-1, keepdims=True))
+    share = powers / powers.sum(-1, keepdims=True)
+    places = flat.argmax(-1)[..., None] == np.arange(flat.shape[-1])
+    want = {"Softmax": share, "LogSoftmax": np.log(share), "Hardmax": places.astype("f4")}[kind]
+    want = want.reshape(x.shape) if opset < 13 else np.moveaxis(want, -1, first)
+    raw = one(kind, [("x", FLOAT, x.shape)], opset=opset, **({} if axis is None else {"axis": axis}))
+    assert_near(load(raw).compile(engine="reference")(x)[0], want, "float32 formulas near zero")

@@ -181,3 +181,83 @@ def test_gemm_of_microsoft_in_other_forms_is_refused(options):
         FormatError, match="QGemm with transA . and alpha .* is not supported. Use transA=0 and alpha=1"
     ):
         results_of("QGemm", operands, domain="com.microsoft", **options)
+
+
+def test_integers_are_quantised_by_a_scale():
+    """They become floats first."""
+    x = rng.integers(-500, 500, (2, 3, 4)).astype("i4")
+    for scale, options in ((np.array(2.5, "f4"), {}), (np.array([2, 3.5, 4], "f4"), {"axis": 1})):
+        zero = np.full(scale.shape, 100, "u1")
+        ((got,), _) = results_of("QuantizeLinear", [x, scale, zero], by="nobody", **options)
+        wide = scale.reshape(-1, 1) if scale.ndim else scale
+        np.testing.assert_array_equal(got, np.clip(np.rint(x / wide) + 100, 0, 255).astype("u1"))
+
+
+def test_scales_of_blocks_have_the_axes_of_what_they_scale():
+    for shape in ((3,), (1, 3, 4)):
+        with pytest.raises(FormatError, match="0 blocks of 2 along axis 0 of 6 elements do not fit: give 3"):
+            load(one("QuantizeLinear", [("x", FLOAT, (6, 4))], {"s": np.ones(shape, "f4")}, axis=0, block_size=2))
+
+
+def requantised(total, scale, zero):
+    return np.clip(np.rint(total * scale) + zero, 0, 255).astype("u1")
+
+
+@pytest.mark.parametrize(
+    "constant", [(), (1, 2, 4, 5, 6, 7), (1, 2, 3, 4, 5, 6, 7)], ids=["a run", "scales", "weights"]
+)
+@pytest.mark.parametrize(
+    "shapes", [((3,), (3, 4)), ((2, 3), (3,)), ((3,), (3,)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4))]
+)
+def test_products_of_vectors_and_stacks_between_scales(constant, shapes):
+    x, y = integers(shapes[0]), integers(shapes[1], "i1")
+    operands = [x, np.array(0.5, "f4"), np.array(100, "u1"), y, np.array(0.015625, "f4"), np.array(3, "i1")]
+    operands += [np.array(0.25, "f4"), np.array(120, "u1")]
+    ((got,), _) = results_of("QLinearMatMul", operands, constant, by="nobody")
+    total = (x.astype(int) - 100) @ (y.astype(int) - 3)
+    want = requantised(total, 0.5 * 0.015625 / 0.25, 120)
+    assert got.shape == want.shape and np.abs(got.astype(int) - want).max() <= 1
+
+
+def test_zeros_and_scales_of_rows_and_columns():
+    """Of the left operand by rows, of the right one by columns."""
+    x, y = integers((2, 3)), integers((3, 4), "i1")
+    rows, columns = np.array([7, 200], "u1"), np.array([-3, 0, 5, 100], "i1")
+    total = (x.astype(int) - rows[:, None]) @ (y.astype(int) - columns)
+    ((got,), _) = results_of("MatMulInteger", [x, y, rows, columns], by="nobody")
+    np.testing.assert_array_equal(got, total)
+    ((got,), _) = results_of("MatMulInteger", [x[0], y, rows[:1], columns], by="nobody")
+    np.testing.assert_array_equal(got, total[0])
+    a, b = np.array([0.5, 0.125], "f4"), np.array([1, 2, 0.25, 0.5], "f4") / 64
+    operands = [x, a, rows, y, b, columns, np.array(0.25, "f4"), np.array(120, "u1")]
+    ((got,), _) = results_of("QLinearMatMul", operands, by="nobody")
+    want = requantised(total, a[:, None] * b.astype("f8") / 0.25, 120)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("constant", [(), (3, 4, 5, 8)], ids=["a run", "weights"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_convolutions_between_scales_of_sequences_and_volumes(constant, axes):
+    f, zero = weights((4, 3, *(2, 3, 1)[:axes])), np.array(100, "u1")
+    operands = [integers((2, 3, *(5, 6, 4)[:axes])), np.array(0.5, "f4"), zero, f]
+    operands += [rng.uniform(0.01, 0.02, 4).astype("f4"), np.zeros(4, "i1"), np.array(2.5, "f4"), np.array(120, "u1")]
+    operands += [np.array([100, -2000, 3000, 0], "i4")]
+    options = {"strides": [2, 1, 1][:axes], "pads": [1, 0, 1][:axes] + [0, 2, 0][:axes]}
+    got, want = results_of("QLinearConv", operands, constant, **options)
+    assert got[0].shape == want[0].shape and got[0].dtype == want[0].dtype
+    assert np.abs(got[0].astype(int) - want[0].astype(int)).max() <= 1 and got[0].std() > 5
+
+
+@pytest.mark.parametrize("kind", ["QLinearAdd", "QLinearMul"])
+@pytest.mark.parametrize("absent", [(2,), (5,), (7,), (2, 5, 7)])
+def test_absent_zeros_of_pairs_are_0(kind, absent):
+    operands = [integers((2, 3)), np.array(0.5, "f4"), np.array(100, "u1"), integers((3,)), np.array(0.25, "f4")]
+    operands += [np.array(30, "u1"), np.array(4.0, "f4"), np.array(20, "u1")]
+    numbers = [0 if i in absent else int(operands[i]) for i in (2, 5, 7)]
+    given = [None if i in absent else x for i, x in enumerate(operands)]
+    while given[-1] is None:
+        given.pop()
+    ((got,), _) = results_of(kind, given, by="nobody", domain="com.microsoft")
+    a, b = (operands[i].astype("f4") - z for i, z in ((0, numbers[0]), (3, numbers[1])))
+    total = a * 0.5 + b * 0.25 if kind == "QLinearAdd" else a * 0.5 * (b * 0.25)
+    np.testing.assert_array_equal(got, requantised(total, np.float32(0.25), numbers[2]))

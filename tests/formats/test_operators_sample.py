@@ -178,3 +178,37 @@ def test_the_largest_weighted_pixel_of_each_cell(options, ratio):
     operands = [np.abs(numbers(2, 3, 5, 7)), ROIS, np.array([1, 0, 1])]
     sizes = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio, "spatial_scale": 0.75, "mode": "max"}
     assert_equal_results("RoiAlign", operands, (1,), opset=16, **sizes, **options, **NEAR)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("kind", ["half_pixel", "output_half_pixel"])
+@pytest.mark.parametrize("ratio", [0, 2])
+def test_regions_without_extent_and_turned_ones(mode, kind, ratio):
+    """Of as many points as pixels they have none, unless a region is at least a pixel large."""
+    rois = np.array([[1, 2, 1, 4], [1, 2, 4, 2], [3, 3, 3, 3], [4, 4, 2, 1], [0, 0, 6, 5], [2, 1, 2.25, 1.5]], "f4")
+    options = {"output_height": 2, "output_width": 3, "coordinate_transformation_mode": kind, "sampling_ratio": ratio}
+    operands = [numbers(2, 2, 6, 7), rois, np.array([0, 1, 0, 1, 0, 1])]
+    assert_equal_results("RoiAlign", operands, (1, 2), opset=16, mode=mode, **options, **NEAR)
+
+
+def test_older_regions_without_extent_are_a_pixel_large():
+    operands = [numbers(2, 2, 6, 7), np.array([[1, 2, 1, 4], [3, 3, 3, 3]], "f4"), np.array([0, 1])]
+    (got,) = assert_equal_results("RoiAlign", operands, (1, 2), opset=10, output_height=2, output_width=2, **NEAR)
+    assert np.abs(got).min() > 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 0, 3), (2, 1, 3, 0), (1, 1, 2, 0, 3)])
+def test_affine_maps_of_no_pixels_and_negative_sizes(shape):
+    axes = len(shape) - 2
+    theta = np.ones((shape[0], axes, axes + 1), "f4")
+    raw = one("AffineGrid", [("t", FLOAT, theta.shape)], {"s": np.array(shape)}, 20)
+    assert load(raw).outputs[0].shape == (shape[0], *shape[2:], axes)
+    negative = [-n if n == 3 else n for n in shape]
+    with pytest.raises(FormatError, match=r"is not supported. Give \[n, c, h, w\] or \[n, c, d, h, w\]"):
+        load(one("AffineGrid", [("t", FLOAT, theta.shape)], {"s": np.array(negative)}, 20))
+
+
+def test_cells_of_other_than_images_are_refused():
+    for shape, cells in (((1, 2, 6), [2, 2]), ((1, 2, 6, 7), [2]), ((1, 2, 6, 7), [0, 2]), ((1, 2, 3, 4, 5), [2, 2])):
+        with pytest.raises(FormatError, match="are not supported. Use two numbers above 0, and images"):
+            load(one("MaxRoiPool", [("x", FLOAT, shape)], {"r": np.zeros((1, 5), "f4")}, pooled_shape=cells))

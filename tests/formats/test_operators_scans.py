@@ -199,3 +199,106 @@ def test_a_scan_of_opset_8_is_of_each_sample():
     np.testing.assert_array_equal(kept, 2 * sums)
     with pytest.raises(FormatError, match="lengths of sequences are not supported. Omit operand 0"):
         load(scan_of_opset_8(True))
+
+
+PARTS = graph(
+    [
+        node("Mul", ["row", "row"], ["square"]),
+        node("ReduceSum", ["square"], ["part"], keepdims=0),
+        node("Mul", ["s", "factor"], ["grown"]),
+        node("Add", ["grown", "part"], ["sum"]),
+        node("Identity", ["part"], ["kept"]),
+    ],
+    "s row",
+    "sum kept",
+)
+CHOICES = [node("NonZero", ["k"], ["p"]), node("Squeeze", ["p", "axis"], ["j"])]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("dynamic", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2)])
+@pytest.mark.parametrize("backward", [0, 1])
+def test_any_axes_of_what_is_scanned_may_be_dynamic(axis, dynamic, backward):
+    """Rounds are counted by an axis, of a fixed length or not; other axes leave rows of dynamic lengths."""
+    shape = (LENGTH, 4, 5)
+    picked, name, inputs, feed = [], "x", {"x": ("f4", shape)}, {}
+    for i, a in enumerate(dynamic):
+        mask = f"m{a}"
+        picked += [
+            node("NonZero", [mask], [f"n{a}"]), node("Squeeze", [f"n{a}", "axis"], [f"i{a}"]),
+            node("Gather", [name, f"i{a}"], [f"rows{i}"], axis=a),
+        ]  # fmt: skip
+        name, inputs[mask] = f"rows{i}", ("?", (shape[a],))
+    made = node(
+        "Scan", ["start", name], ["last", "all"], body=PARTS, num_scan_inputs=1, scan_input_axes=[axis],
+        scan_input_directions=[backward], scan_output_directions=[backward],
+    )  # fmt: skip
+    constants = {"axis": numbers(0), "start": np.float32(1), "factor": np.float32(2)}
+    raw = open_model([*picked, made], inputs, constants, "last all")
+    assert has_loop(raw) == (dynamic == (axis,))
+    x = RNG.integers(-3, 4, shape).astype("f4")
+    for least in (1, 3):
+        feed = {f"m{a}": RNG.permutation(shape[a]) < least + i for i, a in enumerate(dynamic)}
+        agrees(raw, [{"x": x} | feed])
+
+
+def test_a_state_may_have_other_lengths_after_a_round():
+    """The first sum has three elements, of one; so the body is not built once, unless there is no row."""
+    made = node("Scan", ["one", "rows"], ["last", "all"], body=SUMS, num_scan_inputs=1)
+    constants = {"axis": numbers(0), "one": np.ones(1, "f4"), "factor": np.float32(2)}
+    raw = open_model(
+        [*MASK, node("Gather", ["x", "i"], ["rows"]), made], {"x": ("f4", (LENGTH, 3)), "m": ("?", (LENGTH,))},
+        constants, "last",
+    )  # fmt: skip
+    assert not has_loop(raw)
+    last = load(raw).compile()
+    for count in (0, 1, 4, LENGTH):
+        feed = {"x": RNG.integers(-3, 4, (LENGTH, 3)).astype("f4"), "m": RNG.permutation(LENGTH) < count}
+        want = np.ones(1, "f4") if count == 0 else 1 + feed["x"][feed["m"]].sum(0)
+        np.testing.assert_array_equal(last(**feed)[0], want)
+
+
+def test_a_state_of_a_dynamic_length_is_scanned_in_written_out_rounds():
+    """Its length stays; the scalar of each row is added to it."""
+    body = graph([node("Add", ["s", "row"], ["sum"]), node("Add", ["row", "row"], ["kept"])], "s row", "sum kept")
+    made = node("Scan", ["rows", "v"], ["last", "all"], body=body, num_scan_inputs=1)
+    other = node("Scan", ["rows", "w"], ["last2", "all2"], body=body, num_scan_inputs=1)
+    picked = [node("Gather", ["x", "i"], ["rows"]), *CHOICES, node("Gather", ["v", "j"], ["w"])]
+    inputs = {"x": ("f4", (LENGTH, 3)), "v": ("f4", (4,)), "m": ("?", (LENGTH,)), "k": ("?", (4,))}
+    raw = open_model([*MASK, *picked, made, other], inputs, {"axis": numbers(0)}, "last all last2 all2")
+    assert not has_loop(raw)
+    more = [{"v": np.arange(4, dtype="f4"), "k": np.array(k, bool)} for k in ([1, 0, 1, 1], [1] * 4, [0, 0, 1, 0])]
+    agrees(raw, [a | b for a, b in zip(feeds(), more, strict=True)])
+
+
+def test_no_room_for_a_row_leaves_the_states_and_collects_nothing():
+    body = graph(SUMS.node, "s row", "sum")
+    body.output.append(helper.make_tensor_value_info("kept", 1, (3,)))
+    raw = scan_model(body, "start", scan_output_axes=[1], scan_output_directions=[1])
+    model = load(raw, maximum={"i": 0})
+    assert not any(x.op.name == "while_loop" for x in post_order(model.outputs))
+    last, kept = model.compile()(**feeds(0, (0,))[0])
+    assert (kept.shape, kept.dtype) == ((3, 0), "float32")
+    np.testing.assert_array_equal(last, np.ones(3, "f4"))
+
+
+def two_scanned(first: tuple[int, ...], second: tuple[int, ...], axes: list[int]) -> bytes:
+    body = graph([node("Add", ["s", "a"], ["t"]), node("Add", ["t", "b"], ["sum"])], "s a b", "sum")
+    made = node("Scan", ["start", "x", "v"], ["last"], body=body, num_scan_inputs=2, scan_input_axes=axes)
+    return open_model([made], {"x": ("f4", first), "v": ("f4", second)}, {"start": np.ones(3, "f4")}, "last")
+
+
+def test_scanned_operands_have_one_length_up_to_a_maximum(monkeypatch):
+    agrees(two_scanned((5, 3), (3, 5), [0, 1]), [{"x": np.ones((5, 3), "f4"), "v": np.ones((3, 5), "f4")}])
+    for axes, lengths in (([0, 0], "5, 3"), ([1, 1], "3, 5")):
+        with pytest.raises(FormatError, match=rf"scanned operands have lengths \[{lengths}\]; give one length up to"):
+            load(two_scanned((5, 3), (3, 5), axes))
+    monkeypatch.setattr("cgraph.formats.onnx.operators.scans.MOST_TRIPS", LENGTH)
+    load(two_scanned((LENGTH, 3), (3, LENGTH), [0, 1]))
+    load(scan_model(SUMS, "start"))
+    monkeypatch.setattr("cgraph.formats.onnx.operators.scans.MOST_TRIPS", LENGTH - 1)
+    with pytest.raises(FormatError, match=r"lengths \[6, 6\]; give one length up to 5"):
+        load(two_scanned((LENGTH, 3), (3, LENGTH), [0, 1]))
+    with pytest.raises(FormatError, match=r"nothing bounds the rounds to 5.*maximum={'rows': n}"):
+        load(scan_model(SUMS, "start"))
+    load(scan_model(SUMS, "start"), maximum={"i": 5})

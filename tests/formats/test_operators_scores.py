@@ -10,7 +10,16 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labels_of, post_transform, softmax_zero
 from cgraph.ops.leaf import Const
-from tests.formats.test_operators_estimators import BOTH, FLOAT, HOW, check_against_onnxruntime, model_of, random_forest
+from tests.formats.test_operators_estimators import (
+    BOTH,
+    FLOAT,
+    HOW,
+    by_cgraph,
+    check_against_onnxruntime,
+    model_of,
+    random_forest,
+    walked,
+)
 from tests.support.onnx_context import context
 from tests.support.onnx_models import results_of
 from tests.support.tolerance import assert_near
@@ -67,6 +76,74 @@ def test_labels_and_scores_of_two_classes(how, positive):
         how = "NONE" if positive and how == "LOGISTIC" else how
         model = model_of("TreeEnsembleClassifier", X, BOTH, **given, post_transform=how)
         check_against_onnxruntime(older(model), X)
+
+
+@pytest.mark.parametrize("how", ["NONE", "SOFTMAX"])
+@pytest.mark.parametrize("positive", [False, True])
+def test_labels_of_two_classes_that_both_have_weights(how, positive):
+    """The larger sum decides; onnxruntime does not return the listed labels of such a forest."""
+    for seed in range(3):
+        given = forest(np.random.default_rng(seed), 2, False, positive) | {"classlabels_int64s": [7, 3]}
+        assert set(given["class_ids"]) == {0, 1}
+        model = older(model_of("TreeEnsembleClassifier", X, BOTH, **given, post_transform=how))
+        label, scores = by_cgraph(model, X)
+        at = {(t, n): i for i, (t, n) in enumerate(zip(given["class_treeids"], given["class_nodeids"]))}
+        sums = np.zeros((len(X), 2), "f4")
+        for row, x in enumerate(X):
+            for leaf in walked(given, x):
+                i = at[given["nodes_treeids"][leaf], given["nodes_nodeids"][leaf]]
+                sums[row, given["class_ids"][i]] += given["class_weights"][i]
+        np.testing.assert_array_equal(label, np.array([7, 3])[sums.argmax(1)])
+        powers = np.exp(sums)
+        want = powers / powers.sum(1, keepdims=True) if how == "SOFTMAX" else sums
+        assert_near(scores, want, "float32 formulas near zero")
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_names_of_classes_are_the_labels_of_a_forest(classes):
+    """Also where all weights are of the first of two classes."""
+    names, seen = ["red", "green", "blue"] if classes == 3 else ["no", "yes"], set()
+    for seed in range(4):
+        given = forest(np.random.default_rng(seed), classes, classes == 1, False)
+        numbers = model_of("TreeEnsembleClassifier", X, BOTH, **given, classlabels_int64s=list(range(len(names))))
+        text = {"label": onnx.TensorProto.STRING, "scores": onnx.TensorProto.FLOAT}
+        named = model_of("TreeEnsembleClassifier", X, text, **given, classlabels_strings=names)
+        (label, scores), (place, want) = (load(older(raw)).compile()(X) for raw in (named, numbers))
+        assert label.tolist() == [names[i] for i in place]
+        np.testing.assert_array_equal(scores, want)
+        seen |= set(label.tolist())
+    assert len(seen) > 1
+
+
+def test_a_forest_without_labels_or_weights():
+    """Places stand for labels; of no weights all scores are equal, and the first class is chosen."""
+    given = forest(np.random.default_rng(1), 1, True, False)
+    label, scores = load(older(model_of("TreeEnsembleClassifier", X, BOTH, **given))).compile()(X)
+    assert scores.shape == (len(X), 1) and not label.any()
+    nothing = {name: values for name, values in given.items() if not name.startswith("class_")}
+    model = onnx.load_from_string(
+        older(model_of("TreeEnsembleClassifier", X, BOTH, **nothing, classlabels_int64s=[7, 3]))
+    )
+    for name in ("treeids", "nodeids", "ids"):
+        model.graph.node[0].attribute.add(name=f"class_{name}", type=onnx.AttributeProto.INTS)
+    model.graph.node[0].attribute.add(name="class_weights", type=onnx.AttributeProto.FLOATS)
+    label, scores = load(model.SerializeToString()).compile()(X)
+    assert set(label.tolist()) == {7} and scores.shape == (len(X), 2) and not scores.any()
+
+
+def test_base_values_of_a_tensor_are_added_and_none_are_not():
+    tensor = onnx.numpy_helper.from_array
+    given = forest(np.random.default_rng(2), 2, False, False, "target") | {"n_targets": 2}
+    plain, added, empty = (
+        load(older(model_of("TreeEnsembleRegressor", X, FLOAT, **given, **more))).compile()(X)[0]
+        for more in (
+            {},
+            {"base_values_as_tensor": tensor(np.array([0.5, -2], "f4"))},
+            {"base_values_as_tensor": tensor(np.zeros(0, "f4"))},
+        )
+    )
+    np.testing.assert_array_equal(added, plain + np.array([0.5, -2], "f4"))
+    np.testing.assert_array_equal(empty, plain)
 
 
 @pytest.mark.parametrize("targets", [1, 3])
@@ -131,6 +208,13 @@ def test_transforms_are_chosen_by_their_name():
     assert_near(computed(post_transform(x, "PROBIT"))[0, 1], 0, "float32 formulas near zero")
     with pytest.raises(FormatError, match="post_transform 'OTHER' is not supported. Use NONE, LOGISTIC, SOFTMAX"):
         post_transform(x, "OTHER")
+
+
+@pytest.mark.parametrize("positive", [True, False])
+def test_a_probit_of_two_classes_is_that_of_the_second(positive):
+    score = Const(np.array([[0.25], [0.5], [0.75]], "f4"))
+    got = computed(both_classes(score, positive, "PROBIT"))
+    np.testing.assert_array_equal(got, computed(post_transform(score, "PROBIT")))
 
 
 @pytest.mark.parametrize("how", ["NONE", "LOGISTIC", "SOFTMAX"])

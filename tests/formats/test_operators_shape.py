@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
+from cgraph.formats.onnx.operators.shape import copy_value
+from cgraph.ops.leaf import Var
+from tests.support.onnx_context import context, length
 from tests.support.onnx_models import FLOAT, assert_equal_results, one
 
 pytest.importorskip("onnxruntime")
@@ -130,3 +134,42 @@ def test_sequences_are_reversed_up_to_their_length(axes, lengths):
     options = {"time_axis": axes[0], "batch_axis": axes[1]}
     assert_equal_results("ReverseSequence", [x, ints(*lengths)], **options)
     assert_equal_results("ReverseSequence", [x, ints(*lengths)])
+
+
+@pytest.mark.parametrize("opset", [1, 4])
+def test_the_first_files_have_the_shape_as_an_attribute(opset):
+    for shape, want in (([6, 20], (6, 20)), ([0, -1], (2, 60)), ([-1], (120,)), ([0, 0, 20], (2, 3, 20))):
+        got = load(one("Reshape", [("x", FLOAT, X.shape)], opset=opset, shape=shape)).compile(engine="reference")(X)[0]
+        np.testing.assert_array_equal(got, X.reshape(want))
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 13])
+@pytest.mark.parametrize("axes", [None, [1, 3], [3, 0]])
+def test_slices_of_every_version(opset, axes):
+    starts, ends = [1, 0], [3, 2]
+    options = {} if axes is None else {"axes": axes}
+    if opset < 10:
+        operands, attributes = {}, {"starts": starts, "ends": ends, **options}
+    else:
+        operands, attributes = {"s": ints(*starts), "e": ints(*ends)}, {}
+        operands |= {} if axes is None else {"a": ints(*axes)}
+    raw = one("Slice", [("x", FLOAT, X.shape)], operands, opset, **attributes)
+    index = [slice(None)] * 4
+    for axis, start, end in zip(axes or [0, 1], starts, ends):
+        index[axis] = slice(start, end)
+    np.testing.assert_array_equal(load(raw).compile(engine="reference")(X)[0], X[tuple(index)])
+    if opset >= 10:
+        with pytest.raises(FormatError, match="step"):
+            load(one("Slice", [("x", FLOAT, X.shape)], {**operands, "a": ints(0, 1), "t": ints(1, 0)}, opset))
+
+
+def test_a_length_that_may_be_0_copies_the_operands():
+    c = context(Var((4, 3), "float32", "x"))
+    n, least = length(c, "n", 9), length(c, "k", 9, 1)
+    got = copy_value(c, n, 4)
+    for value, want in ((0, 4), (3, 3), (9, 9)):
+        assert int(evaluate([got.node], {n.node: np.array(value)})[0]) == want
+    m = length(c, "m", 9)
+    assert copy_value(c, least, 4) is least and copy_value(c, m, m) is m and copy_value(c, 5, m) == 5
+    other = copy_value(c, m, n)
+    assert int(evaluate([other.node], {m.node: np.array(0), n.node: np.array(7)})[0]) == 7

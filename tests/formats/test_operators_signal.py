@@ -6,6 +6,9 @@ from onnx import TensorProto
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
+from cgraph.formats.onnx.operators.signal import stft
+from cgraph.ops.leaf import Const
+from tests.support.onnx_context import context
 from tests.support.onnx_models import FLOAT, assert_equal_results, one, results_of
 from tests.support.tolerance import assert_near
 
@@ -121,6 +124,10 @@ def test_frames_that_do_not_fit_are_refused():
     x = [("x", FLOAT, (2, 20, 1))]
     with pytest.raises(FormatError, match="neither a window nor a frame length is given"):
         load(one("STFT", x, {"s": number(1)}))
+    for step, length in ((1, 0), (2, -3), (-1, 4), (1, 21)):
+        operands = (Const(v) if v is not None else None for v in (SIGNAL, number(step), None, number(length)))
+        with pytest.raises(FormatError, match=f"frames of {length} every {step} do not fit a signal of 20"):
+            stft(context(*operands))
     for step, length in ((0, 8), (1, 21)):
         with pytest.raises(FormatError, match=f"frames of {length} every {step} do not fit a signal of 20"):
             load(one("STFT", x, {"s": number(step), "w": np.ones(length, "f4")}))

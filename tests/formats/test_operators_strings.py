@@ -83,7 +83,15 @@ def test_strings_of_an_input_are_refused_and_the_advice_works():
         load(raw, constants={"x0": [3, 4, 5]})
 
 
-@pytest.mark.parametrize(("x", "how"), [(WORDS[:4].reshape(2, 2), "LOWER"), (WORDS, "TITLE")])
+@pytest.mark.parametrize(
+    ("x", "how"),
+    [
+        (WORDS[:4].reshape(2, 2), "LOWER"),
+        (WORDS, "TITLE"),
+        (WORDS[:1].reshape(()), "LOWER"),
+        (WORDS[:4].reshape(1, 2, 2), "LOWER"),
+    ],
+)
 def test_other_rows_and_cases_are_refused(x, how):
     with pytest.raises(FormatError, match=f"case_change_action '{how}' of strings .* is not supported. Use NONE"):
         load(model_of("StringNormalizer", (x,), (STRING,), case_change_action=how), constants={"x0": x})

@@ -47,6 +47,16 @@ def test_n_grams_without_a_column_are_refused():
         load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], **POOL | {"ngram_indexes": [0, 1]}))
 
 
+def test_columns_without_an_n_gram_stay_zero():
+    """More columns are listed than there are n-grams, and columns between them are left out."""
+    options = {"pool_int64s": [2, 1, 2], "ngram_counts": [0, 1], "ngram_indexes": [3, 0, 5, 7], "max_gram_length": 2}
+    (got,) = load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], **POOL | options)).compile(engine="reference")(X)
+    assert got.tolist() == [[2, 0, 0, 2, 0, 0, 0, 0], [0, 0, 0, 3, 0, 0, 0, 0]]
+    weights = {"mode": "TFIDF", "weights": [0.5, 2.0, 3.0, 4.0]}
+    (got,) = load(one("TfIdfVectorizer", [("x", INT64, (2, 6))], **POOL | options | weights)).compile()(X)
+    assert got.tolist() == [[4, 0, 0, 1, 0, 0, 0, 0], [0, 0, 0, 1.5, 0, 0, 0, 0]]
+
+
 @pytest.mark.parametrize(
     "options",
     [{"ngram_counts": [0, 13]}, {"ngram_counts": [-1, 3]}, {"ngram_counts": [3, 0]}, {"ngram_indexes": [0, -1]}],

@@ -222,3 +222,65 @@ def test_a_child_that_is_no_leaf_is_an_inner_node():
     attributes["nodes_falseleafs"][5], attributes["nodes_falsenodeids"][5] = 0, TREES
     with pytest.raises(FormatError, match="node 5 leads to node 28000; they count from 0 to 27999"):
         load(model_of("TreeEnsemble", attributes))
+
+
+def one_node(**changed):
+    """A node with two leaves, of which each belongs to its own target."""
+    tensors = {"nodes_splits": np.float32([0.5]), "nodes_modes": np.uint8([LEQ]), "leaf_weights": np.float32([2, 3])}
+    tensors |= {name: value for name, value in changed.items() if isinstance(value, np.ndarray)}
+    lists = {
+        "nodes_featureids": [1], "nodes_truenodeids": [0], "nodes_truleafs": [1], "nodes_falsenodeids": [1],
+        "nodes_trueleafs": [1], "nodes_falseleafs": [1], "leaf_targetids": [0, 1], "tree_roots": [0], "n_targets": 2,
+    }  # fmt: skip
+    lists |= {name: value for name, value in changed.items() if not isinstance(value, np.ndarray)}
+    return {name: numpy_helper.from_array(x, name) for name, x in tensors.items()} | lists
+
+
+ROWS = np.array([[9, 0, 9], [9, 0.5, 9], [9, 1, 9], [9, np.nan, 9]], "f4")
+
+
+def test_a_node_of_two_leaves():
+    np.testing.assert_array_equal(results(one_node(), ROWS), [[2, 0], [2, 0], [0, 3], [0, 3]])
+    np.testing.assert_array_equal(results(one_node(n_targets=3), ROWS)[2], [0, 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"nodes_modes": np.uint8([7])}, "the modes of nodes lie from 7 to 7; 0 to 6 are supported"),
+        ({"nodes_modes": np.int8([-1])}, "the modes of nodes lie from -1 to -1"),
+        ({"nodes_featureids": [1, 1]}, "different lengths: 1, and 2 of nodes_featureids"),
+        ({"nodes_splits": np.float32([1, 2])}, "different lengths: 1, and 2 of nodes_splits"),
+        ({"nodes_missing_value_tracks_true": [1, 0]}, "different lengths: 1, and 2 of nodes_missing_value_tracks_true"),
+        ({"nodes_trueleafs": [1, 1]}, "nodes_truenodeids and nodes_trueleafs have different lengths"),
+        ({"nodes_falsenodeids": [1, 1]}, "nodes_falsenodeids and nodes_falseleafs have different lengths"),
+        ({"nodes_falsenodeids": [2]}, "node 0 leads to leaf 2; they count from 0 to 1"),
+        ({"leaf_targetids": [0, 2]}, "outside 0 to 1"),
+        ({"leaf_targetids": [0]}, "lists of weights have different lengths"),
+        ({"tree_roots": [3]}, "a tree refers to node 3"),
+        ({"nodes_truenodeids": [0], "nodes_trueleafs": [0]}, "node 0 of a tree is its own descendant"),
+        ({"aggregate_function": 4}, "aggregate_function '4' is not supported"),
+        ({"post_transform": 5}, "post_transform '5' is not supported"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(changed, said):
+    with pytest.raises(FormatError, match=said):
+        results(one_node(**changed), ROWS)
+
+
+@pytest.mark.parametrize("sets", [[0.5, np.nan, 1], [0.5, np.nan, 1, np.nan], [0.5, 0, np.nan], [], None])
+def test_sets_end_with_nan_or_with_the_list_and_further_ones_are_empty(sets):
+    """Two trees of one node each; the second set of the list is of the second tree."""
+    ways = {"nodes_truenodeids": [0, 2], "nodes_falsenodeids": [1, 3]}
+    ways |= {f"nodes_{way}leafs": [1, 1] for way in ("true", "false")}
+    changed = {
+        "nodes_splits": np.float32([0, 0]), "nodes_modes": np.uint8([MEMBER, MEMBER]), "nodes_featureids": [1, 1],
+        "leaf_weights": np.float32([1, 2, 10, 20]), "leaf_targetids": [0, 0, 1, 1], "tree_roots": [0, 1], **ways,
+    }  # fmt: skip
+    if sets is not None:
+        changed["membership_values"] = np.float32(sets)
+    lists = np.split(np.array(sets or [], "f4"), np.flatnonzero(np.isnan(sets or [])) + 1)
+    first, second = (set(v[~np.isnan(v)].tolist()) for v in (*lists, np.zeros(0, "f4"), np.zeros(0, "f4"))[:2])
+    got = results(one_node(**changed), ROWS)
+    want = [[1 if v in first else 2, 10 if v in second else 20] for v in ROWS[:, 1].tolist()]
+    np.testing.assert_array_equal(got, want)

@@ -27,7 +27,7 @@ from cgraph.formats.onnx.tensors import (
     widen,
 )
 from cgraph.formats.onnx.wire import encode_varint
-from cgraph.ops.leaf import Const, ConstOp, Var
+from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp, Var
 
 PLAIN = {number: name for number, name in DTYPE.items() if resolve_dtype(name).names is None}
 
@@ -179,6 +179,9 @@ def test_of_several_values_at_one_index_of_a_sparse_tensor_the_last_counts():
         ([2, 3], [[7.0]], [1], "values of 2 axes"),
         ([-2, 3], [7.0], [1], "impossible shape"),
         ([1] * 65, [7.0], [0], "has 65 axes"),
+        ([2**60, 2**4], [7.0], [0], "impossible shape"),
+        ([2**60, 0, 2**4], [], np.zeros(0, "i8"), "impossible shape"),
+        ([0, 3], [7.0], [0], "indices outside"),
         ([2**20, 2**20], [7.0], [0], "would take"),
     ],
 )
@@ -190,3 +193,20 @@ def test_a_sparse_tensor_that_does_not_fit_is_refused(dims, values, indices, mat
 def test_reading_costs_the_values_twice():
     assert tensors.nbytes_of(TensorProto(raw_data=bytes(10))) == (20, 0)
     assert tensors.nbytes_of(TensorProto(float_data=[1, 2], uint64_data=[3], int32_data=[4])) == (64, 128)
+
+
+def test_a_sparse_tensor_may_have_many_axes_or_no_elements():
+    got = sparse_array(sparse([1] * (MOST_AXES - 1) + [2], [7.0], [1]), array_of, Allowance(0))
+    assert got.shape == (1,) * (MOST_AXES - 1) + (2,) and got.reshape(-1).tolist() == [0, 7]
+    for shape in ([0], [2, 0, 3], [0, 2**20, 2**20]):
+        empty = sparse(shape, np.zeros(0), np.zeros(0, "i8"))
+        assert sparse_array(empty, array_of, Allowance(0)).shape == tuple(shape)
+
+
+def test_small_constants_are_widened_once_and_larger_ones_in_the_graph():
+    for count, is_constant in ((HASHED_NBYTES // 2, True), (HASHED_NBYTES // 2 + 1, False)):
+        x = Const(np.arange(count, dtype="f4"), "bfloat16")
+        wide = widen(x)
+        assert isinstance(wide.op, ConstOp) is is_constant and wide.dtype == np.float32
+        want = x.op.array.view("u2").astype("u4") << 16
+        np.testing.assert_array_equal(cg.compile(wide, [])(), want.view("f4"))

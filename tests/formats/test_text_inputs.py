@@ -1,6 +1,7 @@
 """Texts as scikit-learn's pipelines read them: case, tokens and n-grams of an input of strings, as onnxruntime does."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -208,3 +209,140 @@ def test_strings_of_another_shape_or_kind_are_refused_by_a_call():
         function(TEXTS[:4])
     with pytest.raises(InputError, match="x holds 3 of int, not a string"):
         function(np.array([3, *TEXTS[1:]], object))
+
+
+MOVED = {
+    "tokens are transposed": ("Transpose", "tokens", 0),
+    "tokens are joined to texts": ("Concat", "x tokens", 1),
+    "tokens are flattened with the texts": ("Flatten", "tokens", 0),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_tokens_are_not_moved(name):
+    kind, reads, place = MOVED[name]
+    options = {"axis": 0} if kind in ("Concat", "Flatten") else {}
+    nodes = [node("Identity", "x", "words"), tokenizer(), node(kind, reads, "t", **options), counted("t")]
+    with pytest.raises(FormatError, match=rf"operand {place} is string\[5,…\], tokens whose number a run decides"):
+        load(model_of(nodes))
+
+
+@pytest.mark.parametrize(("axis", "fits"), [(1, True), (2, True), (-1, True), (-2, True), (3, False), (0, False)])
+def test_tokens_of_a_column_are_flattened_to_a_row_for_each_text(axis, fits):
+    """Their shape is [5, 1, tokens]: axes 1 and 2 leave a row for each text."""
+    flat = node("Flatten", "tokens", "flat", axis=axis)
+    raw = model_of([node("Identity", "x", "words"), tokenizer(), flat, counted("flat")], (5, 1))
+    if not fits:
+        with pytest.raises(FormatError, match=r"operand 0 is string\[5,1,…\], tokens whose number"):
+            load(raw)
+        return
+    (got,) = same(raw, TEXTS[:, None])
+    want = load(model_of([node("Identity", "x", "words"), tokenizer(), counted()])).compile()(TEXTS)[0]
+    np.testing.assert_array_equal(got, want)
+
+
+STRINGS = {"a": (STRING, [2], [b"fox", b"dog"]), "i": (TensorProto.INT64, [2], [3, 1])}
+OTHERS = {
+    "constants among them": [node("Concat", "x a", "z", axis=0)],
+    "of two inputs": [node("Concat", "x w", "z", axis=0)],
+    "that a condition selects": [node("Where", "p x x", "z")],
+    "of an input that another one places": [node("Gather", "x j", "z")],
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_texts_are_moved_strings_of_one_input(name):
+    inputs = ("x", STRING, (5,)), ("w", STRING, (5,)), ("p", TensorProto.BOOL, (5,)), ("j", TensorProto.INT64, (2,))
+
+    def raw(nodes):
+        graph = helper.make_graph(
+            [*nodes, lower("z"), tokenizer(), counted()], "g",
+            [helper.make_tensor_value_info(*x) for x in inputs],
+            [helper.make_tensor_value_info("y", FLOAT, None)],
+            [helper.make_tensor(key, *x) for key, x in STRINGS.items()],
+        )  # fmt: skip
+        opsets = [helper.make_opsetid(*x) for x in (("", 21), ("com.microsoft", 1), ("ai.onnx.ml", 4))]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+    with pytest.raises(FormatError, match="operand 0 is neither constant nor moved strings of one input"):
+        load(raw(OTHERS[name]))
+    moved = load(raw([node("Concat", "x x", "twice", axis=0), node("Gather", "twice i", "z")])).compile()
+    (want,) = load(model_of([lower(), tokenizer(), counted()])).compile()(TEXTS)
+    got = moved(x=TEXTS, w=TEXTS, p=np.ones(5, bool), j=np.zeros(2, np.int64))[0]
+    np.testing.assert_array_equal(got, want[[3, 1]])
+
+
+def branch(nodes, name):
+    return helper.make_graph(nodes, "b", [], [helper.make_empty_tensor_value_info(name)])
+
+
+def test_several_inputs_of_texts_and_results_whose_lengths_and_axes_a_run_decides():
+    """Each input has its own row of integers; one of them is moved and compared only, one is of numbers."""
+    then = branch([node("Unsqueeze", "second zero", "t")], "t")
+    other = branch([node("Neg", "second", "o")], "o")
+    nodes = [
+        lower(), tokenizer(), counted(writes="first"), lower("w", "lower"),
+        node("Tokenizer", "lower", "parts", "com.microsoft", **WORDS), counted("parts", "second"),
+        node("Compress", "first m", "some", axis=0), node("Compress", "second k", "few", axis=0),
+        node("Add", "some few", "sums"),
+        node("If", "p", "either", then_branch=then, else_branch=other),
+        node("Equal", "v a", "same"), node("Identity", "v", "moved"), node("Mul", "n n", "square"),
+        node("Identity", "lower", "small"),
+    ]  # fmt: skip
+    bools = TensorProto.BOOL
+    inputs = {"n": (FLOAT, (2,)), "x": (STRING, (5,)), "v": (STRING, (2,)), "w": (STRING, (5,)), "m": (bools, (5,)),
+              "k": (bools, (5,)), "p": (bools, ())}  # fmt: skip
+    outputs = "first sums either same moved square small second".split()
+    graph = helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info(name, *x) for name, x in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [helper.make_tensor(key, *x) for key, x in {**STRINGS, "zero": (TensorProto.INT64, [1], [0])}.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid(*x) for x in (("", 21), ("com.microsoft", 1))]
+    raw = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    model = load(raw)
+    assert {x.name: x.shape for x in model.inputs} == {
+        "n": (2,), "x": (5 * 7,), "v": (2,), "w": (5 + 5 * 7,), "m": (5,), "k": (5,), "p": ()
+    }  # fmt: skip
+    function = model.compile()
+    others = TEXTS[[3, 0, 0, 4, 1]]
+    count = load(model_of([lower(), tokenizer(), counted()])).compile()
+    (first,), (second,) = count(TEXTS), count(others)
+    for mask, chosen in ((0b10110, True), (0b00001, False), (0, True)):
+        m = np.array([mask >> i & 1 for i in range(5)], bool)
+        feed = {"n": np.float32([3, -2]), "x": TEXTS, "v": np.array(["fox", "cat"], object), "w": others, "m": m,
+                "k": m[::-1].copy(), "p": np.array(chosen)}  # fmt: skip
+        got = dict(zip(outputs, function(**feed), strict=True))
+        np.testing.assert_array_equal(got["first"], first)
+        np.testing.assert_array_equal(got["second"], second)
+        np.testing.assert_array_equal(got["sums"], first[m] + second[m[::-1]])
+        np.testing.assert_array_equal(got["either"], second[None] if chosen else -second)
+        assert got["same"].tolist() == [True, False] and got["moved"].tolist() == ["fox", "cat"]
+        assert got["square"].tolist() == [9, 4] and got["small"].tolist() == [t.lower() for t in others]
+    with pytest.raises(InputError, match="lengths known only at run time do not fit"):
+        function(**feed | {"m": np.ones(5, bool)})
+
+
+def test_numbers_of_a_pool_do_not_count_tokens():
+    numbers = {k: v for k, v in GRAMS.items() if k != "pool_strings"} | {"pool_int64s": list(range(10))}
+    nodes = [node("Identity", "x", "words"), tokenizer(), node("TfIdfVectorizer", "tokens", "y", **numbers)]
+    with pytest.raises(FormatError, match=r"operand 0 is string\[5,…\], tokens whose number"):
+        load(model_of(nodes))
+
+
+@pytest.mark.parametrize("changes", [{"tokenexp": None, "separators": [" ", "[,!]"]}, {"mincharnum": 3}, {"mark": 1}])
+@pytest.mark.parametrize("shape", [(5,), (1, 4), (0,)], ids=str)
+def test_constant_texts_are_split_as_those_of_an_input(changes, shape):
+    """Without texts there are no tokens."""
+    options = {k: v for k, v in {**WORDS, **changes}.items() if v is not None}
+    text = TEXTS[: int(np.prod(shape))].reshape(shape)
+    stored = {"words": (STRING, list(shape), [t.encode() for t in text.reshape(-1)])}
+    split = node("Tokenizer", "words", "y", "com.microsoft", **options)
+    (got,) = load(model_of([split], outputs=("y",), kind=STRING, constants=stored)).compile()(TEXTS)
+    pattern, least, mark = options.get("tokenexp"), options["mincharnum"], options["mark"]
+    rows = [re.findall(pattern, t) if pattern else re.split("[ ,!]", t) for t in text.reshape(-1)]
+    rows = [[part for part in row if len(part) >= least] for row in rows]
+    rows = [["\x02", *row, "\x03"] for row in rows] if mark else rows
+    width = max(map(len, rows), default=0)
+    assert got.shape == (*shape, width)
+    assert got.reshape(len(rows), width).tolist() == [row + ["#"] * (width - len(row)) for row in rows]

@@ -186,6 +186,42 @@ def test_at_takes_values_by_name_and_returns_a_function_of_the_others(loaded):
         shaped.at(shape=[2, 6])
 
 
+def test_several_sizes_and_values_keep_their_order(loaded):
+    """Two sizes, two values that determine shapes, two arrays that are left."""
+    nodes = [
+        node("ReduceSum", ["x", "axes"], ["total"], keepdims=1), node("Add", ["total", "bias"], ["sum"]),
+        node("Expand", ["sum", "shape"], ["y"]),
+    ]  # fmt: skip
+    inputs = [
+        ("axes", INT64, (1,)), ("x", FLOAT, ("n", "m", 2)), ("shape", INT64, (3,)), ("bias", FLOAT, ("m", 1)),
+    ]  # fmt: skip
+    cut = loaded(nodes, inputs)
+    with pytest.raises(InputError, match="give n, m, not nothing"):
+        cut.at()
+    for n, m, axis in ((4, 3, 0), (3, 4, 2), (3, 4, 0), (4, 3, -1), (4, 3, 0)):
+        x, bias = np.arange(n * m * 2, dtype="f4").reshape(n, m, 2), np.arange(m, dtype="f4")[:, None] * 100
+        want = np.broadcast_to(x.sum(axis, keepdims=True) + bias, (n, m, 2))
+        np.testing.assert_array_equal(cut([axis], x, [n, m, 2], bias)[0], want)
+        fixed = cut.at(m=m, n=n, shape=[n, m, 2], axes=[axis])
+        assert [v.name for v in fixed.inputs] == ["x", "bias"]
+        np.testing.assert_array_equal(fixed(x, bias)[0], want)
+    assert cut.sizes == ("n", "m") and set(cut.values) == {"axes", "shape"}
+    with pytest.raises(InputError, match=rf"the value of '{cut.values[0]}' determines shapes. Give it, as in at\("):
+        cut.at(n=4, m=3)
+    for name in cut.values:
+        given = {"axes": [0], "shape": [4, 3, 2]}
+        del given[name]
+        with pytest.raises(InputError, match=f"the value of '{name}' determines shapes"):
+            cut.at(n=4, m=3, **given)
+    with pytest.raises(InputError, match=r"give n, m, .*, not n, axes$"):
+        cut.at(n=4, axes=[1])
+
+
+def test_names_that_a_file_does_not_have_are_refused_before_a_call_has_shown_any(loaded):
+    with pytest.raises(InputError, match="^give names of inputs, not rows$"):
+        fixed_sums(loaded).at(rows=3)
+
+
 def test_at_takes_no_value_that_determines_no_shape_and_changes_nothing(loaded):
     total = fixed_sums(loaded)
     with pytest.raises(InputError, match="the value of 'x' determines no shape"):
@@ -218,6 +254,8 @@ def test_values_are_equal_by_name_dtype_shape_and_contents():
 def test_small_inputs_and_constants():
     shapes = {"a": (3,), "b": ("n", 2), "c": (MOST_ELEMENTS + 1,), "d": ()}
     assert are_small(["a", "b", "d"], shapes)
+    assert are_small(["e"], {"e": (MOST_ELEMENTS // 2, 2)}) and not are_small(["e"], {"e": (MOST_ELEMENTS // 2, 3)})
+    assert are_small(["e"], {"e": (MOST_ELEMENTS,)}) and not are_small(["a", "c"], shapes)
     assert not are_small([], shapes) and not are_small(["c"], shapes) and not are_small(["a", "x"], shapes)
     assert constant_of(np.array([1, 2])) == [1, 2] and constant_of(3) == 3
     assert constant_of(np.zeros((0, 3))).shape == (0, 3) and constant_of(np.array(["a"], object)).dtype == object

@@ -103,18 +103,11 @@ def taps(c: Context, axis: Axis, places: np.ndarray, mode: str) -> tuple[np.ndar
 
 def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> Node:
     """Return the weighted sum of taps along an axis."""
-    shape = (-1, *[1] * (x.ndim - 1 - axis))
     if index.shape[1] == 1:
         return cg.take(x, index[:, 0], axis)
-    if x.dtype.itemsize >= 4 and x.size:
-        return weighted_rows(x, axis, index, weights)
-    total: Any = None
-    for k in range(index.shape[1]):
-        if not weights[:, k].any():
-            continue
-        part = cg.take(x, index[:, k], axis) * weights[:, k].reshape(shape).astype(x.dtype)
-        total = part if total is None else total + part
-    return total
+    if not x.size or not len(index):
+        return cg.zeros((*x.shape[:axis], len(index), *x.shape[axis + 1 :]), x.dtype)
+    return weighted_rows(x, axis, index, weights)
 
 
 @operator("Resize")
@@ -214,7 +207,9 @@ def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, c
     lengths = [x.shape[a] for a in axes]
     if sizes is not None:
         policy = c.attribute("keep_aspect_ratio_policy", "stretch")
-        factors = [m / n for m, n in zip(sizes, lengths, strict=True)]
+        if any(min(m, n) < 1 and m != n for m, n in zip(sizes, lengths, strict=True)):
+            raise FormatError(f"{lengths} elements cannot become {sizes}: give sizes above 0, of axes with elements")
+        factors = [m / n if n else 1.0 for m, n in zip(sizes, lengths)]
         if policy != "stretch":
             common = min(factors) if policy == "not_larger" else max(factors)
             sizes, factors = [floor(common * n + 0.5) for n in lengths], [common] * len(axes)

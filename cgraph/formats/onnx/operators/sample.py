@@ -146,11 +146,14 @@ def roi_align(c: Context) -> Node:
         return align_region(c, x, rois, batch, (ratio, ratio))
     scale = c.attribute("spatial_scale", 1.0)
     height, width = c.attribute("output_height", 1), c.attribute("output_width", 1)
-    least = 1.0 if c.attribute("coordinate_transformation_mode", "half_pixel") == "output_half_pixel" else 0.0
+    least = 1.0 if transformation(c) == "output_half_pixel" else 0.0
     regions = []
     for i, (x1, y1, x2, y2) in enumerate(c.constant(1) * scale):
         counts = ceil(max(y2 - y1, least) / height), ceil(max(x2 - x1, least) / width)
-        regions.append(align_region(c, x, rois[i : i + 1], batch[i : i + 1], (max(counts[0], 1), max(counts[1], 1))))
+        if min(counts) > 0:
+            regions.append(align_region(c, x, rois[i : i + 1], batch[i : i + 1], counts))
+        else:  # a region without extent has no points
+            regions.append(cg.zeros((1, x.shape[1], height, width), x.dtype))
     return cg.concat(regions, 0)
 
 

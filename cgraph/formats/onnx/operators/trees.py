@@ -221,7 +221,7 @@ def split_ensemble(c: Context) -> Questions:
     c.spend(nbytes=true.nbytes + false.nbytes)
     columns, missing = integers(c, "nodes_featureids"), missing_of(c, count)
     check_lengths(
-        count, nodes_splits=splits, nodes_featureids=columns, missing=missing, nodes_truenodeids=true,
+        count, nodes_splits=splits, nodes_featureids=columns, nodes_missing_value_tracks_true=missing, nodes_truenodeids=true,
         nodes_falsenodeids=false,
     )  # fmt: skip
     nodes = Questions(columns, splits, modes.astype(np.uint8), missing, true, false, leaves)
