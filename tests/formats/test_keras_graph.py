@@ -12,6 +12,7 @@ from cgraph.formats import keras_graph
 from cgraph.formats.keras_config import KerasLayer
 from cgraph.formats.keras_graph import (
     arrays_by_group,
+    check_sizes,
     fixed_shape,
     graph_of,
     keras_model,
@@ -386,3 +387,13 @@ def test_arrays_are_found_as_deep_as_networks_may_be(depth):
         assert named_arrays(layer, LayerRule(pass_through, ("x",)), groups) == {"x": 1}
         inner = groups["n0", path]
         assert inner == {tuple(around.split("/")[:-1]): {"x": 1, "inner/y": 2}}
+
+
+def test_a_size_is_that_of_an_axis_or_of_an_input():
+    inputs = {"x": ("batch", "x.1", 5), "y": ("batch", 3)}
+    for sizes in ({}, {"batch": 1}, {"x.1": 2}, {"x": (1, 2, 5)}, {"y": (1, 3), "x.1": 4, "batch": 2}):
+        check_sizes(inputs, sizes, "net.h5")
+    for sizes, name in (({"z": 1}, "z"), ({"batch": 1, "x.2": 1}, "x.2"), ({"y.1": 1}, "y.1"), ({5: 1}, 5)):
+        match = rf"^net\.h5: {name!r} is not a size .* Pass shapes=\{{'batch': 1\}}; its sizes are batch, x\.1$"
+        with pytest.raises(FormatError, match=match):
+            check_sizes(inputs, sizes, "net.h5")
