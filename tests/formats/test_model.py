@@ -170,6 +170,8 @@ def test_what_is_known_of_results_moves_with_them_when_one_before_becomes_state(
     )  # fmt: skip
     words, y, z = model.with_state({"total": "sum"}).compile(engine="reference")(X, 0)
     assert words.tolist() == ["few", "many", "many"] and y.tolist() == [2, 3, 4] and z.tolist() == [3, 6]
+    words, y, z = model.with_state({"total": "sum"}).compile(engine="reference")(X, 1)
+    assert words.tolist() == ["few", "many", "many"] and y.tolist() == [2, 4, 6] and z.tolist() == [3, 6, 9]
 
 
 def test_a_value_of_dynamic_length_cannot_be_state():
