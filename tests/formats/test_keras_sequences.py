@@ -301,7 +301,9 @@ KEEP = {
     "BatchNormalization": {"epsilon": 0.1}, "Dense": {}, "Dropout": {}, "ELU": {}, "GaussianDropout": {},
     "GaussianNoise": {}, "GroupNormalization": {"axis": -1, "groups": 2, "epsilon": 0.1}, "Identity": {},
     "LayerNormalization": {"axis": -1, "epsilon": 0.1}, "LeakyReLU": {"alpha": 0.1}, "Maximum": {}, "Minimum": {},
-    "Multiply": {}, "PReLU": {}, "ReLU": {}, "Rescaling": {"scale": 2.0, "offset": 1.0}, "SpatialDropout1D": {},
+    "Multiply": {},
+    "Normalization": {"axis": -1, "mean": [0.5] * C, "variance": [2.0] * C},
+    "PReLU": {}, "ReLU": {}, "Rescaling": {"scale": 2.0, "offset": 1.0}, "SpatialDropout1D": {},
     "Subtract": {}, "UnitNormalization": {"axis": -1},
 }  # fmt: skip
 LOSE = {
@@ -947,3 +949,31 @@ def test_a_layer_reads_a_mask_of_its_own_operand():
     found = run(rows, WEIGHTS, [IDS, OTHER], [(f"a{x}", 0) for x in "efg"])
     for got, x, counts in zip(found, (E, F, F), (COUNTS, OTHER != 0, np.ones((N, T), bool)), strict=True):
         assert_near(got, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
+
+
+def test_every_layer_that_keeps_a_mask_is_one_of_single_steps():
+    """Those of images are not among the layers above."""
+    images = {"SpatialDropout2D", "SpatialDropout3D", "Add"}
+    assert {kind for kind, rule in RULES.items() if getattr(rule, "keeps_mask", False)} == {*KEEP, *images}
+    merges = {"Add", "Maximum", "Minimum", "Multiply", "Subtract"}
+    functions = {"Any", "ExpandDims", "LogicalAnd", "LogicalOr", "NotEqual", "ZerosLike"}
+    assert {kind for kind, rule in RULES.items() if rule.takes_numbers} == merges | functions
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+@pytest.mark.parametrize("states", [False, True])
+def test_a_sequence_of_any_length_begins_with_its_own_first_step(steps, states):
+    """Of one step, forward and backward are the same; so are all steps and the last one."""
+    x = X[:, :steps]
+    for kind in GATES:
+        w, given = arrays(kind), [normal(N, UNITS) for _ in range(STATES[kind])]
+        names = [f"s{i}" for i in range(STATES[kind])] if states else []
+        rows = [start("x", (steps, C)), *(start(name, (UNITS,)) for name in names)]
+        for name, options in (("f", {}), ("b", {"go_backwards": True})):
+            rows.append(layer(kind, name, ["x", *names], PLAIN | options | {"return_sequences": True}))
+        weights = dict.fromkeys("fb", stored(w, "cell"))
+        found = run(rows, weights, [x, *(given if states else [])], [("f", 0), ("b", 0)])
+        for got, options in zip(found, ({}, {"go_backwards": True}), strict=True):
+            want = recurrent(kind, w, x, given if states else None, None, options)[0]
+            assert_near(got, want, "float32 sums near zero")
+        assert (steps == 1) == np.array_equal(found[0], found[1])
