@@ -8,6 +8,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.record import replace
 from cgraph.saved import manifest
 from cgraph.saved.layout import FORMAT, VERSION, with_sum
 from cgraph.saved.manifest import (
@@ -252,3 +253,17 @@ def test_a_number_that_is_no_list_of_items_is_named():
         get({"a": "x"}, "a", int)
     with pytest.raises(FormatError, match="a is None"):
         get([], "a", int)
+
+
+def test_a_target_whose_features_no_list_knows_is_not_taken(monkeypatch):
+    """And among several that this processor runs the widest one is."""
+    own = host_architecture()
+    known = [x for x in own.targets if x.name in own.needs]
+    narrow, wide = known[0], known[-1]
+    every = frozenset().union(*own.needs.values())
+    assert target_of({narrow.name: {}, wide.name: {}}, every) == wide.name
+    fewer = replace(own, needs={name: x for name, x in own.needs.items() if name != wide.name})
+    monkeypatch.setattr(manifest, "host_architecture", lambda: fewer)
+    if narrow.name != wide.name:
+        assert target_of({narrow.name: {}, wide.name: {}}, every) == narrow.name
+    assert target_of({wide.name: {}}, every) is None
