@@ -174,3 +174,18 @@ def test_values_of_several_cells_come_from_their_own_places(tmp_path):
         if name != "c":
             assert found[name].ravel().tolist() == [2 * n for n in range(10 * i, 10 * i + found[name].size)], name
             assert found[name].dtype == cells[name].dtype
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("single", [False, True])
+def test_only_a_single_output_is_returned_by_itself(tmp_path, count, single):
+    """A manifest that says so of two outputs does not make one of them the result."""
+    x = cg.Var((3,), name="x")
+    cg.compile([x + 1, x * 2][:count], [x]).save(tmp_path / "saved")
+    parts = cg.load(tmp_path / "saved").parts
+    parts.manifest.entries["single"] = single
+    found = SavedFunction(parts, 1)(ONES)
+    if single and count == 1:
+        assert isinstance(found, np.ndarray) and found.tolist() == [2, 2, 2]
+        return
+    assert isinstance(found, list) and [y.tolist() for y in found] == [[2, 2, 2], [2, 2, 2]][:count]
