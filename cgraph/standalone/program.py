@@ -52,11 +52,6 @@ class Moving(Record):
     loop: int
     stride: int
 
-    @property
-    def base(self) -> Address:
-        """The address in the first round of all loops."""
-        return self.start if isinstance(self.start, Address) else self.start.base
-
 
 Word = int | Address | Moving
 

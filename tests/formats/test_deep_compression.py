@@ -69,3 +69,16 @@ def test_every_file_cut_off_and_every_longer_one_is_refused(tmp_path):
             read(tmp_path, raw[:length])
     with pytest.raises(FormatError, match="1 bytes are left after the last of 2 layers"):
         read(tmp_path, raw + b"\0")
+
+
+@pytest.mark.parametrize("last", [6, 7, 20, 15])
+def test_an_entry_far_outside_is_named_by_its_place(tmp_path, last):
+    with pytest.raises(FormatError, match=f"an entry at {last} lies outside filters of 6 values"):
+        read(tmp_path, packed([{5: 9, last: 1}, ENTRIES[1]]))
+
+
+@pytest.mark.parametrize("last", [20, 24, 35])
+def test_an_entry_outside_is_found_in_the_piece_that_it_ends(tmp_path, monkeypatch, last):
+    monkeypatch.setattr(deep_compression, "PIECE", 2)
+    with pytest.raises(FormatError, match=f"an entry at {last} lies outside filters of 20 values"):
+        read(tmp_path, packed([{}, {3: 1, 9: 2, 19: 3, last: 4}]))

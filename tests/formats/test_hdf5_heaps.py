@@ -150,3 +150,32 @@ def test_places_come_in_order(tmp_path):
     finally:
         os.close(fd)
     assert found == [0, 5, 10, 17] and all(a < b for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("left", [0, 8, 15, 16, 24])
+def test_what_is_left_of_a_heap_is_an_object_if_it_has_room_for_a_head(tmp_path, left):
+    """Of zeros, which would be free space of no bytes."""
+    raw = bytearray(heap((1, hdf5_heaps.LEAST - 2 * HEAD - left)))
+    raw[len(raw) - left :] = bytes(left)
+    if left < HEAD:
+        checked(tmp_path / "x", bytes(raw))
+        return
+    at = len(raw) - -(-left // 8) * 8
+    with pytest.raises(FormatError, match=f"an object at byte {at} has 0 bytes, {len(raw) - at} are left of its heap"):
+        checked(tmp_path / "x", bytes(raw))
+    for number, size in ((0, len(raw) - at), (1, len(raw) - at - HEAD)):
+        raw[at : at + HEAD] = number.to_bytes(8, "little") + word(size)
+        checked(tmp_path / "x", bytes(raw))
+
+
+def test_a_file_has_as_many_objects_as_heads_fit_into_it(tmp_path, monkeypatch):
+    """One more than that is refused: heaps must overlap then."""
+    raw = heap(*[(1, 0)] * (hdf5_heaps.LEAST // HEAD - 1))
+    checked(tmp_path / "x", raw)
+    (tmp_path / "x").write_bytes(raw)
+    with open(tmp_path / "x", "rb") as file:
+        count = hdf5_heaps.LEAST // HEAD - 1
+        assert hdf5_heaps.objects(file.fileno(), HEAD, hdf5_heaps.LEAST, count) == count
+        with pytest.raises(FormatError, match=f"more than {count - 1} objects from byte {hdf5_heaps.LEAST - HEAD} on"):
+            hdf5_heaps.objects(file.fileno(), HEAD, hdf5_heaps.LEAST, count - 1)
+        assert hdf5_heaps.objects(file.fileno(), HEAD, HEAD + 15, 0) == 0

@@ -24,6 +24,14 @@ CALLS = {
         [[["a", 0, 0, {"value": ["b", 1, 2]}], ["b", 1, 2, {}]]],
         [LayerCall((A, B), {"value": B})],
     ),
+    "names beside the first of two rows, the second of which is shorter": (
+        [[["a", 0, 0, {"value": ["b", 1, 2]}], ["b", 1, 2]]],
+        [LayerCall((A, B), {"value": B})],
+    ),
+    "names beside the second of two rows, which nobody reads": (
+        [[["a", 0, 0], ["b", 1, 2, {"value": ["b", 1, 2]}]]],
+        [LayerCall((A, B))],
+    ),
     "flags": ([{"args": [tensor("a")], "kwargs": {"k": [True, False]}}], [LayerCall((A,), {"k": (True, False)})]),
     "no flags": ([{"args": [tensor("a")], "kwargs": {"k": [None, False]}}], [LayerCall((A,))]),
     "named lists": ([[["a", 0, 0, {"states": [["a", 0, 0], ["b", 1, 2]]}]]], [LayerCall((A,), {"states": (A, B)})]),
@@ -61,6 +69,9 @@ def test_calls_of_both_versions(name):
         ([{"args": ["a"]}], "layer 'l' is called with 'a'; only tensors and numbers are supported"),
         ([{"args": [True]}], "is called with True"),
         ([{"args": [], "kwargs": {"k": "text"}}], "layer 'l', k= is called with 'text'"),
+        ([{"args": [], "kwargs": {"k": ["a", "b"]}}], "k= is called with 'a'"),
+        ([{"args": [], "kwargs": {"k": ["a", 0]}}], "k= is called with 'a'"),
+        ([{"args": [], "kwargs": {"k": ["a", 0, 0, 0]}}], "k= is called with 'a'"),
         ([{"args": [], "kwargs": {"k": [tensor("a"), "text"]}}], "k= is called with 'text'"),
         ([{"args": [], "kwargs": {"k": [tensor("a"), None]}}], "k= is called with None"),
         ([{"args": [], "kwargs": {"k": [None, tensor("a")]}}], "k= is called with None"),
@@ -124,3 +135,41 @@ def test_a_layer_that_is_used_twice_computes_twice():
     once = computed(network("Dense", {"activation": "relu"}, {"kernel": kernel}, shape=(3, 4)), x)
     want = computed(network("Dense", {"activation": "relu"}, {"kernel": kernel}, shape=(3, 4)), once)
     np.testing.assert_array_equal(computed(file, x), want)
+
+
+THREE = [Tensor(x) for x in "abc"]
+
+
+@pytest.mark.parametrize("rows", [
+    [["a", 0, 0], ["b", 0, 0], ["c", 0, 0]], [tensor("a"), tensor("b"), tensor("c")],
+    [["a", 0, 0], tensor("b"), ["c", 0, 0]],
+])  # fmt: skip
+def test_three_tensors_by_name_are_not_one(rows):
+    """One has a name and two numbers."""
+    call = LayerCall((Tensor("x"),), {"states": tuple(THREE)})
+    assert calls_of({"name": "l", "inbound_nodes": [[["x", 0, 0, {"states": rows}]]]}) == [call]
+    (found,) = calls_of({"name": "l", "inbound_nodes": [{"args": [tensor("x")], "kwargs": {"states": rows}}]})
+    assert found == call and list(found.tensors()) == [Tensor("x"), *THREE]
+
+
+@pytest.mark.parametrize("kind", ["Tensor", "__numpy__", None])
+def test_only_what_is_called_a_tensor_is_one(kind):
+    other = {"class_name": kind, "config": {"keras_history": ["a", 0, 0]}}
+    for node in ({"args": [other]}, {"args": [[tensor("a"), other]]}, {"args": [], "kwargs": {"k": other}}):
+        with pytest.raises(FormatError, match="only tensors and numbers are supported"):
+            calls_of({"name": "l", "inbound_nodes": [node]})
+
+
+def test_numbers_and_flags_may_stand_among_tensors_by_name():
+    kwargs = {"k": [tensor("a"), 2, True], "one": 0.5, "none": None, "zero": 0, "training": tensor("a")}
+    (found,) = calls_of({"name": "l", "inbound_nodes": [{"args": [1.5, tensor("b", 1, 2)], "kwargs": kwargs}]})
+    assert found == LayerCall((1.5, B), {"k": (A, 2.0, True), "one": 0.5, "zero": 0.0})
+    assert list(found.tensors()) == [B, A]
+
+
+@pytest.mark.parametrize("kind", ["Dense", "InputLayer", "Functional", "Sequential"])
+@pytest.mark.parametrize("use", [0, 1])
+def test_only_uses_of_networks_may_be_counted_from_one(kind, use):
+    rows = [{"name": "r", "class_name": kind}]
+    want = {"Functional": 1, "Sequential": use}.get(kind, 0)
+    assert first_uses(rows, {"r": [LayerCall((A,))]}, [Tensor("r", use), A]) == {"r": want}

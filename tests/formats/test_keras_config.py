@@ -217,3 +217,82 @@ def test_a_layer_has_the_name_of_its_row_and_else_that_of_its_settings():
 def test_ends_of_a_network_are_one_tensor_or_a_list(ends):
     network = network_of(functional([layer("InputLayer", "a", [])], ends, ends))
     assert network.inputs == network.outputs == ("a",)
+
+
+def test_an_input_layer_that_is_no_input_of_an_inner_network_stays_one():
+    rows = [layer("InputLayer", "p", []), layer("InputLayer", "q", []), layer("Add", "s", [[["p", 0, 0], ["q", 0, 0]]])]
+    inner = functional(rows, [["q", 0, 0]], [["s", 0, 0]], "inner") | {"inbound_nodes": [[["a", 0, 0]]]}
+    found = {x.name: x for x in network_of(functional([*ONE, inner], ["a", 0, 0], ["inner", 1, 0])).layers}
+    assert (found["inner/p"].kind, found["inner/p"].operands) == ("InputLayer", ())
+    assert (found["inner/q"].kind, found["inner/q"].operands) == (keras_config.IDENTITY, ("a",))
+    assert found["inner/s"].operands == ("inner/p", "inner/q") and found["inner"].operands == ("inner/s",)
+
+
+def test_the_first_layer_of_a_chain_declares_the_shape():
+    """Others may declare one too."""
+    rows = [
+        {"class_name": "ReLU", "config": {"name": name, "batch_input_shape": [None, n]}}
+        for name, n in zip("abc", (4, 5, 6))
+    ]
+    network = network_of(sequential(*rows))
+    assert network.layers[0].options["batch_input_shape"] == [None, 4]
+    assert links(network) == {"input": (), "a": ("input",), "b": ("a",), "c": ("b",)}
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_arguments_by_name_have_the_place_of_their_layer(several):
+    """In an inner network, and of uses of a network that Keras counts from 1."""
+    states = [["p", 0, 0], ["q", 0, 0]]
+    named = {"initial_state": states, "mask": ["m", 0, 0]} if several else {"initial_state": states[0], "flag": True}
+    rows = [*(layer("InputLayer", x, []) for x in "pqm"), layer("LSTM", "l", [[["p", 0, 0, named]]])]
+    inner = functional(rows, [["p"], ["q"], ["m"]], [["l", 0, 0], ["l", 0, 1]], "n")
+    outer = [
+        *(layer("InputLayer", x, []) for x in "abc"),
+        inner | {"inbound_nodes": [[["a"], ["b"], ["c"]], [["c"], ["b"], ["a"]]]},
+        layer("LSTM", "o", [[["n", 1, 0, {"initial_state": [["n", 2, 1], ["n", 1, 1]], "mask": ["n", 2, 0]}]]]),
+    ]
+    found = {x.name: x for x in network_of(functional(outer, [["a"], ["b"], ["c"]], [["o"]])).layers}
+    for place in ("n", "n#1"):
+        want = (f"{place}/p", f"{place}/q")
+        want = {"initial_state": want, "mask": f"{place}/m"} if several else {"initial_state": want[0], "flag": True}
+        assert found[f"{place}/l"].named == want and found[f"{place}/l"].operands == (f"{place}/p",)
+    assert found["o"].operands == ("n",)
+    assert found["o"].named == {"initial_state": ("n#1:1", "n:1"), "mask": "n#1"}
+    assert found["o"].reads == ["n", "n#1:1", "n:1", "n#1"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+@pytest.mark.parametrize("by_name", [False, True])
+def test_each_direction_gets_its_half_of_the_states(count, by_name):
+    names = [f"s{i}" for i in range(count)]
+    states = [[x, 0, 0] for x in names]
+    named = {"mask": ["m", 0, 0]} | ({"initial_state": states} if by_name and states else {})
+    reads = [["x", 0, 0, named], *([] if by_name else states)]
+    inner = {"class_name": "LSTM", "config": {"name": "g", "return_state": True}}
+    both = {"class_name": "Bidirectional", "name": "b", "config": {"layer": inner, "merge_mode": "sum"}}
+    rows = [*(layer("InputLayer", x, []) for x in ("x", "m", *names)), both | {"inbound_nodes": [reads]}]
+    found = {x.name: x for x in network_of(functional(rows, ["x", 0, 0], ["b", 0, 0])).layers}
+    for i, way in enumerate(("forward", "backward")):
+        half = tuple(names[i * count // 2 : (i + 1) * count // 2])
+        one = found[f"b/{way}_g"]
+        assert one.operands == ("x",) and one.named == {"mask": "m"} | ({"initial_state": half} if half else {})
+    ends = [f"b/{way}_g{end}" for way in ("forward", "backward") for end in ("", ":1", ":2")]
+    assert found["b"].operands == tuple(ends[i] for i in (0, 3, 1, 2, 4, 5))
+    assert (found["b"].options["merge_mode"], found["b"].options["return_sequences"]) == ("sum", None)
+
+
+def test_results_of_an_inner_network_have_its_name_and_place():
+    """Two networks deep, and of a second use."""
+    rows = [layer("InputLayer", "p", []), layer("ReLU", "r", [[["p", 0, 0]]])]
+    core = functional(rows, ["p", 0, 0], [["p", 0, 0], ["r", 0, 0]], "core") | {"inbound_nodes": [[["q", 0, 0]]]}
+    middle = [layer("InputLayer", "q", []), core, layer("Add", "s", [[["core", 1, 0], ["core", 1, 1]]])]
+    net = functional(middle, ["q", 0, 0], [["s", 0, 0], ["core", 1, 1]], "net")
+    outer = [*ONE, net | {"inbound_nodes": [[["a", 0, 0]], [["net", 1, 1]]]}]
+    network = network_of(functional(outer, ["a", 0, 0], [["net", 2, 0], ["net", 1, 1]]))
+    found = links(network)
+    assert network.outputs == ("net#1", "net:1")
+    for place, reads in (("net", "a"), ("net#1", "net:1")):
+        assert found[f"{place}/q"] == (reads,) and found[f"{place}/core/p"] == (f"{place}/q",)
+        assert found[f"{place}/core"] == (f"{place}/core/p",) and found[f"{place}/core:1"] == (f"{place}/core/r",)
+        assert found[f"{place}/s"] == (f"{place}/core", f"{place}/core:1")
+        assert found[place] == (f"{place}/s",) and found[f"{place}:1"] == (f"{place}/core:1",)

@@ -12,6 +12,7 @@ from cgraph.formats import keras_graph
 from cgraph.formats.keras_config import KerasLayer
 from cgraph.formats.keras_graph import (
     arrays_by_group,
+    check_sizes,
     fixed_shape,
     graph_of,
     keras_model,
@@ -355,3 +356,44 @@ def test_rows_of_the_graph_are_built_in_the_order_in_which_they_are_read():
     x = np.array([[-1, 0, 2], [3, -4, 5]], "f4")
     found = model.compile(engine="reference")(x)
     np.testing.assert_array_equal(found[0], np.maximum(found[1], 0))
+
+
+@pytest.mark.parametrize(("missing", "first"), [((3, 4), "l:3"), ((5, 3), "l:5"), ((0, 7), "l:7")])
+def test_the_first_of_several_values_that_are_missing_is_named(missing, first):
+    lstm = {"class_name": "ReLU", "name": "l", "config": {}, "inbound_nodes": [[["in", 0, 0]]]}
+    rows = [{"class_name": "InputLayer", "name": "in", "config": {"batch_shape": [None, 4]}}, lstm]
+    config = {"layers": rows, "input_layers": ["in", 0, 0], "output_layers": [["l", 0, i] for i in missing]}
+    with pytest.raises(FormatError, match=f"the network has no value '{first}'. Save it again"):
+        graph_of(KerasFile({"class_name": "Functional", "config": config}, {}), {"batch": 1})
+    config |= {"input_layers": [["in", 0, 0], ["other", 0, 0]], "output_layers": ["l", 0, 0]}
+    with pytest.raises(FormatError, match="the network has no value 'other'"):
+        graph_of(KerasFile({"class_name": "Functional", "config": config}, {}), {"batch": 1})
+
+
+def test_a_value_that_a_layer_computes_is_no_input():
+    file = network({"class_name": "ReLU", "name": "a", "config": {}}, {"class_name": "ELU", "name": "b", "config": {}})
+    file.config["config"]["input_layers"] = [["a", 0, 0], ["in", 0, 0]]
+    graph = graph_of(file, {"batch": 1})
+    assert [x.name for x in graph.inputs] == ["in"] and graph.names == ("b",)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5, keras_graph.MOST_DEPTH + 1])
+def test_arrays_are_found_as_deep_as_networks_may_be(depth):
+    path = tuple(f"n{i}" for i in range(depth))
+    for around in ("", "s/", "s/t/"):
+        weights = {"n0": {around + "/".join((*path, "x")): 1, around + "/".join((*path, "inner", "y")): 2}}
+        layer = KerasLayer("ReLU", path, {}, (), "", path)
+        groups = arrays_by_group(KerasFile({}, weights), [layer])
+        assert named_arrays(layer, LayerRule(pass_through, ("x",)), groups) == {"x": 1}
+        inner = groups["n0", path]
+        assert inner == {tuple(around.split("/")[:-1]): {"x": 1, "inner/y": 2}}
+
+
+def test_a_size_is_that_of_an_axis_or_of_an_input():
+    inputs = {"x": ("batch", "x.1", 5), "y": ("batch", 3)}
+    for sizes in ({}, {"batch": 1}, {"x.1": 2}, {"x": (1, 2, 5)}, {"y": (1, 3), "x.1": 4, "batch": 2}):
+        check_sizes(inputs, sizes, "net.h5")
+    for sizes, name in (({"z": 1}, "z"), ({"batch": 1, "x.2": 1}, "x.2"), ({"y.1": 1}, "y.1"), ({5: 1}, 5)):
+        match = rf"^net\.h5: {name!r} is not a size .* Pass shapes=\{{'batch': 1\}}; its sizes are batch, x\.1$"
+        with pytest.raises(FormatError, match=match):
+            check_sizes(inputs, sizes, "net.h5")

@@ -14,7 +14,7 @@ from cgraph.formats import keras_graph, keras_h5
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_graph import load_keras
-from cgraph.formats.keras_h5 import KerasFile, StoredArray, read_keras
+from cgraph.formats.keras_h5 import KerasFile, StoredArray, description, read_keras, text_of
 from cgraph.formats.keras_windows import window_pad
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
@@ -436,3 +436,22 @@ def test_a_networks_file_is_read_here_or_apart_within_a_time(tmp_path, monkeypat
     graph = load_keras("net.h5", 4, apart, 7.5, {"in.1": 2, "batch": 9})
     assert calls == [("net.h5", 7.5)] if apart else calls == [("net.h5",)]
     assert graph.inputs[0].shape == (4, 2, 3), "n is the size of the batch"
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_description_is_no_longer_than_its_file(tmp_path, more):
+    text = b'{"class_name": "x"}'
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["model_config"] = np.bytes_(text)
+        if more >= 0:
+            assert description(file, len(text) + more) == text
+            return
+        with pytest.raises(FormatError, match=r"model_config is \|S19 \(\), not a text"):
+            description(file, len(text) + more)
+
+
+def test_a_description_is_bytes_or_a_text():
+    assert text_of(b"\xff{") == b"\xff{" and text_of("é\ud800") == "é?".encode()
+    for value in (7, None, ["text"], np.array([b"text"])):
+        with pytest.raises(FormatError, match=f"is of type {type(value).__name__}, not a text. Save the model again"):
+            text_of(value)

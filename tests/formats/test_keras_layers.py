@@ -1,6 +1,7 @@
 """Each layer of Keras by itself, as NumPy computes it in Keras' order of axes; and what is refused."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from cgraph.errors import FormatError
 from cgraph.formats import keras_rules
 from cgraph.formats.keras_graph import graph_of
 from cgraph.formats.keras_h5 import KerasFile
+from cgraph.formats.keras_layers import RULES
 from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
@@ -398,3 +400,21 @@ def test_the_last_axis_has_two_numbers(negative):
         graph_of(network(kind, {"axis": axis, "epsilon": 0.5, "groups": 1}, weights), {"batch": 1})
         if kind != "GroupNormalization":
             graph_of(network(kind, {"axis": [axis], "epsilon": 0.5, "groups": 1}, weights), {"batch": 1})
+
+
+RANKS = {
+    "AveragePooling#D": "123", "Conv#D": "123", "Conv#DTranspose": "123", "ConvLSTM#D": "123", "Cropping#D": "123",
+    "DepthwiseConv#D": "12", "GlobalAveragePooling#D": "123", "GlobalMaxPooling#D": "123", "MaxPooling#D": "123",
+    "SeparableConv#D": "12", "SpatialDropout#D": "123", "UpSampling#D": "123", "ZeroPadding#D": "123",
+}  # fmt: skip
+
+
+def test_layers_of_windows_have_the_ranks_that_keras_has():
+    """One for sequences, images and volumes; and none beside these ends with a number and a D."""
+    expected = {name.replace("#", i) for name, ranks in RANKS.items() for i in ranks}
+    found = {name for name in RULES if re.search(r"\dD(Transpose)?$", name)}
+    assert found == expected
+    for kind in ("UnknownLayer", "Conv4D", "conv2d", "DepthwiseConv3D"):
+        with pytest.raises(FormatError, match=f"layer layer is a {kind}, which is not supported") as caught:
+            graph_of(network(kind, {}), {"batch": 1})
+        assert all(name in str(caught.value) for name in RULES)

@@ -15,6 +15,7 @@ from cgraph.formats.keras_rules import (
     channels_first,
     channels_last,
     from_channels_last,
+    is_keras3,
     merged_mask,
     per_channel,
     with_bias,
@@ -91,3 +92,16 @@ def test_rules_refuse_arguments_that_they_do_not_take():
         LayerRule(lambda options, weights, xs: xs[0]).results(use)
     with pytest.raises(FormatError, match="its argument mask= is not supported. Pass use_causal_mask by name"):
         RULES["Attention"].results(use)
+
+
+@pytest.mark.parametrize(("dtype", "is_newer"), [
+    ({"class_name": "DTypePolicy", "config": {"name": "float32"}}, True), ({"class_name": "Policy"}, False),
+    ({"class_name": "DTypePolicyMap"}, False), ({}, False), ("float32", False), ("DTypePolicy", False), (None, False),
+])  # fmt: skip
+def test_a_policy_of_keras_3_is_the_mark_of_its_layers(dtype, is_newer):
+    """Keras 2 writes a text, or the policy of mixed precision."""
+    options = {"dtype": dtype, "activation": "hard_sigmoid"}
+    assert is_keras3(options) is is_newer
+    assert activation_of(options) == ("hard_sigmoid" if is_newer else "hard_sigmoid of Keras 2")
+    one, two = Var((1, 3), "bool"), None
+    assert (merged_mask([one, two], options) is None) is is_newer

@@ -7,6 +7,9 @@ import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats.keras_graph import graph_of
 from cgraph.formats.keras_h5 import KerasFile
+from cgraph.formats.keras_layers import RULES
+from cgraph.formats.keras_rules import LayerUse
+from cgraph.ops.leaf import Const
 from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
@@ -298,7 +301,9 @@ KEEP = {
     "BatchNormalization": {"epsilon": 0.1}, "Dense": {}, "Dropout": {}, "ELU": {}, "GaussianDropout": {},
     "GaussianNoise": {}, "GroupNormalization": {"axis": -1, "groups": 2, "epsilon": 0.1}, "Identity": {},
     "LayerNormalization": {"axis": -1, "epsilon": 0.1}, "LeakyReLU": {"alpha": 0.1}, "Maximum": {}, "Minimum": {},
-    "Multiply": {}, "PReLU": {}, "ReLU": {}, "Rescaling": {"scale": 2.0, "offset": 1.0}, "SpatialDropout1D": {},
+    "Multiply": {},
+    "Normalization": {"axis": -1, "mean": [0.5] * C, "variance": [2.0] * C},
+    "PReLU": {}, "ReLU": {}, "Rescaling": {"scale": 2.0, "offset": 1.0}, "SpatialDropout1D": {},
     "Subtract": {}, "UnitNormalization": {"axis": -1},
 }  # fmt: skip
 LOSE = {
@@ -890,3 +895,85 @@ def test_each_direction_has_the_states_of_its_kind(one, other):
     second = recurrent(other, b, X, None, None, {"go_backwards": True})
     for got, want in zip(found, [first[1], second[1], *first[2], *second[2]], strict=True):
         assert_near(got, want, "float32 sums near zero")
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("masked", [(), (0,), (1,), (0, 1, 2)])
+def test_joined_sequences_have_a_mask_only_if_one_of_them_has(axis, masked):
+    xs = [Const(normal(2, n, 3)) for n in ((2, 4, 3) if axis == 1 else (3, 3, 3))]
+    masks = [Const(RNG.random(x.shape[:2]) > 0.5) if i in masked else None for i, x in enumerate(xs)]
+    result = RULES["Concatenate"].results(LayerUse({"axis": axis}, {}, xs, {}, masks, {}))
+    np.testing.assert_array_equal(result.values[0].eval(), np.concatenate([x.eval() for x in xs], axis))
+    if not masked:
+        assert result.mask is None
+        return
+    parts = [np.ones(x.shape[:2], bool) if m is None else m.eval() for x, m in zip(xs, masks)]
+    want = np.concatenate(parts, 1) if axis == 1 else np.logical_and.reduce(parts)
+    np.testing.assert_array_equal(result.mask.eval(), want)
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_states_of_a_convolutional_lstm_may_follow_its_sequence(every):
+    x, h, c = normal(2, 3, 5, 4, 2), normal(2, 5, 4, UNITS), normal(2, 5, 4, UNITS)
+    options = {"strides": [1, 1], "kernel_size": [3, 2], "padding": "same", "activation": "tanh", "filters": UNITS}
+    w = {"kernel": normal(3, 2, 2, 4 * UNITS), "recurrent_kernel": normal(3, 2, UNITS, 4 * UNITS)}
+    rows = [start("x", x.shape[1:]), start("h", h.shape[1:]), start("c", c.shape[1:])]
+    rows.append(layer("ConvLSTM2D", "l", ["x", "h", "c"], options | {"return_sequences": every}))
+    (found,) = run(rows, {"l": stored(w, "cell")}, [np.moveaxis(v, -1, 1) for v in (x, h, c)], [("l", 0)])
+    steps, last, _ = conv_lstm(w, x, options, [h, c])
+    assert_near(np.moveaxis(found, 1, -1), steps if every else last, "float32 sums near zero")
+    rows[-1] = layer("ConvLSTM2D", "l", ["x", "h"], options)
+    with pytest.raises(FormatError, match="it is called with 1 states, and has 2. Pass each state"):
+        run(rows, {"l": stored(w, "cell")}, [np.moveaxis(v, -1, 1) for v in (x, h, c)], [("l", 0)])
+
+
+@pytest.mark.parametrize("kind", GATES)
+def test_a_mask_that_has_a_name_comes_before_that_of_the_steps(kind):
+    """States that follow the sequence have masks of their own, which nothing reads."""
+    w, given = arrays(kind), [normal(N, UNITS) for _ in range(STATES[kind])]
+    names = [f"s{i}" for i in range(STATES[kind])]
+    mask = RNG.random((N, T)) > 0.4
+    rows = [start("k", (T,), "bool"), *(start(name, (UNITS,)) for name in names)]
+    rows = masked_rows(*rows, layer(kind, "l", ["e", *names], PLAIN, {"mask": ["k", 0, 0]}))
+    rows.append(layer(kind, "m", ["g", *names], PLAIN))
+    found = run(
+        rows, WEIGHTS | dict.fromkeys("lm", stored(w, "cell")), [IDS, OTHER, mask, *given], [("l", 0), ("m", 0)]
+    )
+    assert_near(found[0], recurrent(kind, w, E, given, mask)[1], "float32 sums near zero")
+    assert_near(found[1], recurrent(kind, w, F, given)[1], "float32 sums near zero")
+
+
+def test_a_layer_reads_a_mask_of_its_own_operand():
+    """Of two sequences, only one of which has a mask, each goes into a mean of its steps."""
+    rows = masked_rows(*(layer("GlobalAveragePooling1D", f"a{x}", [x]) for x in "efg"))
+    found = run(rows, WEIGHTS, [IDS, OTHER], [(f"a{x}", 0) for x in "efg"])
+    for got, x, counts in zip(found, (E, F, F), (COUNTS, OTHER != 0, np.ones((N, T), bool)), strict=True):
+        assert_near(got, (x * counts[..., None]).sum(1) / counts.sum(1)[:, None], "float32 sums near zero")
+
+
+def test_every_layer_that_keeps_a_mask_is_one_of_single_steps():
+    """Those of images are not among the layers above."""
+    images = {"SpatialDropout2D", "SpatialDropout3D", "Add"}
+    assert {kind for kind, rule in RULES.items() if getattr(rule, "keeps_mask", False)} == {*KEEP, *images}
+    merges = {"Add", "Maximum", "Minimum", "Multiply", "Subtract"}
+    functions = {"Any", "ExpandDims", "LogicalAnd", "LogicalOr", "NotEqual", "ZerosLike"}
+    assert {kind for kind, rule in RULES.items() if rule.takes_numbers} == merges | functions
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4])
+@pytest.mark.parametrize("states", [False, True])
+def test_a_sequence_of_any_length_begins_with_its_own_first_step(steps, states):
+    """Of one step, forward and backward are the same; so are all steps and the last one."""
+    x = X[:, :steps]
+    for kind in GATES:
+        w, given = arrays(kind), [normal(N, UNITS) for _ in range(STATES[kind])]
+        names = [f"s{i}" for i in range(STATES[kind])] if states else []
+        rows = [start("x", (steps, C)), *(start(name, (UNITS,)) for name in names)]
+        for name, options in (("f", {}), ("b", {"go_backwards": True})):
+            rows.append(layer(kind, name, ["x", *names], PLAIN | options | {"return_sequences": True}))
+        weights = dict.fromkeys("fb", stored(w, "cell"))
+        found = run(rows, weights, [x, *(given if states else [])], [("f", 0), ("b", 0)])
+        for got, options in zip(found, ({}, {"go_backwards": True}), strict=True):
+            want = recurrent(kind, w, x, given if states else None, None, options)[0]
+            assert_near(got, want, "float32 sums near zero")
+        assert (steps == 1) == np.array_equal(found[0], found[1])

@@ -287,7 +287,9 @@ HDF5 = b"\x89HDF\r\n\x1a\n"
 
 @pytest.mark.parametrize(("name", "content", "kind"), [
     ("m.ONNX", b"whatever", "onnx"), ("model", b"\x08\x00\x12", "onnx"), ("model", b"\x08\x3f\x12", "onnx"),
-    ("model", b"\x08\x40\x12", None), ("model", b"\x08\x07", None), ("model", b"\x0a\x07\x12", None),
+    ("model", b"\x08\x40\x12", None), ("model", b"\x08\x41\x12", None), ("model", b"\x08\xff\x12", None),
+    ("model", b"\x08", None), ("model", b"[network]", "darknet"), ("model", b"\x08\x07", None),
+    ("model", b"\x0a\x07\x12", None),
     ("model", b"\n [net]\n", "darknet"), ("m.txt", b"[network]", "darknet"), ("m.txt", b"# [net]", None),
     ("m.cfg", b"# a comment", "darknet"), ("m.Keras", b"whatever", "keras"), ("m.onnx", HDF5, "keras"),
     ("m.pt", HDF5, "keras"), ("m.npz", ZIPPED + b"config.json", "keras"), ("m", ZIPPED + b"metadata.json", "keras"),
@@ -357,8 +359,12 @@ def test_sizes_are_given_by_the_name_of_a_dimension_or_of_the_input(sizes, found
 
 def test_a_darknet_network_has_no_size_but_its_batch(tmp_path):
     write_darknet(tmp_path / "net.cfg")
-    for shapes in ({"n": 3}, {"batch": 3, "input": (3, 2)}):
-        with pytest.raises(FormatError, match=rf"net\.cfg: '{[*shapes][-1]}' is not a size .* only 'batch' is"):
+    for shapes, other in (
+        ({"n": 3}, "n"),
+        ({"batch": 3, "input": (3, 2)}, "input"),
+        ({"m": 1, "batch": 1, "n": 2}, "m"),
+    ):
+        with pytest.raises(FormatError, match=rf"net\.cfg: '{other}' is not a size .* only 'batch' is"):
             cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes=shapes)
     f = cg.load(tmp_path / "net.cfg", weights=str(tmp_path / "net.weights"), shapes={"batch": 3})
     np.testing.assert_array_equal(f(X)[0], X @ W)

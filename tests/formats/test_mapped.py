@@ -86,3 +86,18 @@ def test_what_a_user_names_is_refused_by_name(folder):
     if has_descriptors():
         with pytest.raises(FormatError, match="inner is not a regular file"):
             map_file(folder / "inner")
+
+
+@pytest.mark.parametrize("has", [False, True])
+def test_a_colon_is_a_letter_of_a_name_except_where_it_names_a_drive(folder, monkeypatch, has):
+    (folder / "a:b").write_bytes(b"colon")
+    monkeypatch.setattr("cgraph.formats.mapped.has_descriptors", lambda: has)
+    if has:
+        assert bytes(map_external(folder, "a:b")) == b"colon"
+    else:
+        with pytest.raises(FormatError, match="external data at 'a:b' is not a relative path"):
+            map_external(folder, "a:b")
+    assert bytes(map_external(folder, "w.bin")) == b"outer"
+    for location in ("a\\b", "a\0b"):
+        with pytest.raises(FormatError, match="is not a relative path"):
+            map_external(folder, location)

@@ -1,5 +1,7 @@
 """A model of a file: names of its results, state between runs, results of dynamic length, conditions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -168,6 +170,8 @@ def test_what_is_known_of_results_moves_with_them_when_one_before_becomes_state(
     )  # fmt: skip
     words, y, z = model.with_state({"total": "sum"}).compile(engine="reference")(X, 0)
     assert words.tolist() == ["few", "many", "many"] and y.tolist() == [2, 3, 4] and z.tolist() == [3, 6]
+    words, y, z = model.with_state({"total": "sum"}).compile(engine="reference")(X, 1)
+    assert words.tolist() == ["few", "many", "many"] and y.tolist() == [2, 4, 6] and z.tolist() == [3, 6, 9]
 
 
 def test_a_value_of_dynamic_length_cannot_be_state():
@@ -196,3 +200,83 @@ def test_two_states_that_read_each_other_change_at_once():
         x, y = y * 2, x + y
     np.testing.assert_array_equal(a.value, x)
     np.testing.assert_array_equal(b.value, y)
+
+
+def choosing():
+    """Two results, each of which is one of three arrays by the sign of a number; one of them has a dynamic length."""
+    x, n, m, last = (*(Var((3,), "float32", "x"),), *(Var((), "int64", name) for name in ("n", "m", "last")))
+
+    def choices(k, a):
+        return (Alternative(k > 0, x * a, {0: k + 0}), Alternative(k < 0, x.astype("float64") - a, {}))
+
+    outputs = (x + 1, x + 2, last + n + m)
+    model = Model((x, n, m, last), outputs, ("a", "b", "sum"), counts={1: {0: m + 2}})
+    return replace(model, choices={0: choices(n, 10), 1: choices(m, 20)})
+
+
+def test_each_result_has_its_own_choices():
+    function = choosing().compile(engine="reference")
+    for n in (-1, 0, 1, 3):
+        for m in (-2, 0, 2):
+            a, b, total = function(X, n, m, 5)
+            for k, found, own, factor in ((n, a, X + 1, 10), (m, b, (X + 2)[: m + 2], 20)):
+                want = own if k == 0 else X[:k] * factor if k > 0 else X.astype("f8") - factor
+                np.testing.assert_array_equal(found, want, strict=True)
+            assert total == 5 + n + m
+
+
+def test_lengths_of_each_of_several_results_and_choices_limit_state():
+    """A run that fails in one of them changes nothing."""
+    function = choosing().with_state({"last": "sum"}).compile(engine="reference")
+    total = 0
+    for n, m in ((1, 2), (3, 0), (-5, -5), (4, 0), (0, 4), (2, 1), (4, 4), (0, 0)):
+        if max(n, m) > 3:
+            with pytest.raises(InputError, match="4 elements along axis 0"):
+                function(X, n, m)
+        else:
+            function(X, n, m)
+            total += n + m
+        assert function.state["last"].value == total
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (3, 4), (4, 2), (2, 5), (-1, 2), (2, -1)])
+def test_lengths_of_every_axis_limit_state(n, m):
+    x, a, b, count = Var((3, 4), "float32", "x"), *(Var((), "int64", name) for name in "abc")
+    model = Model((x, a, b, count), (x * 2, count + 1), ("y", "next"), counts={0: {0: a + 0, 1: b + 0}})
+    function = model.with_state({"c": "next"}).compile(engine="reference")
+    if 0 <= n <= 3 and 0 <= m <= 4:
+        np.testing.assert_array_equal(function(SQUARE, n, m)[0], 2 * SQUARE[:n, :m])
+        assert function.state["c"].value == 1
+        return
+    with pytest.raises(InputError, match="elements along axis"):
+        function(SQUARE, n, m)
+    assert function.state["c"].value == 0
+
+
+def test_strings_and_choices_cannot_be_state():
+    """Of the input or of the result, whichever of several it is."""
+    a, b = Var((), "int64", "a"), Var((), "int64", "b")
+    codes = StringCodes({"x": 0}, frozenset([a]), frozenset([1]))
+    model = Model((a, b), (a + 1, b + 1, b + 2), ("y", "z", "w"), strings=codes)
+    for state, source in (({"a": "y"}, "y"), ({"b": "z"}, "z"), ({"a": "z"}, "z"), ({"b": "w", "a": "y"}, "y")):
+        with pytest.raises(FormatError, match=f"the length or the strings of {source} are known only at run time"):
+            model.with_state(state)
+    assert [x.name for x in model.with_state({"b": "w"}).inputs] == ["a"]
+    with pytest.raises(FormatError, match="state: the length or the strings of sum are known"):
+        other = choosing()
+        replace(other, choices={2: other.choices[0]}).with_state({"last": "sum"})
+
+
+def test_extra_outputs_are_computed_once():
+    """Lengths and conditions that several results share; names of results come first."""
+    x, n = Var((3,), "float32", "x"), Var((), "int64", "n")
+    length, condition = n + 1, n > 1
+    counts = {0: {0: length}, 1: {0: length}}
+    choices = {2: (Alternative(condition, x, {0: length}),), 3: (Alternative(condition, x * 2, {}),)}
+    model = Model((x, n), (x + 1, x + 2, x + 3, x + 4), tuple("abcd"), counts=counts, choices=choices)
+    assert model.nodes == [*model.outputs, length, condition, x, choices[3][0].node]
+    for k in (0, 1, 2):
+        found = model.compile(engine="reference")(X, k)
+        want = [X[: k + 1] + 1, X[: k + 1] + 2, *([X[: k + 1], X * 2] if k > 1 else [X + 3, X + 4])]
+        for got, y in zip(found, want, strict=True):
+            np.testing.assert_array_equal(got, y)

@@ -259,3 +259,20 @@ def test_all_members_together_have_a_limit(missing, tmp_path):
         return
     with pytest.raises(FormatError, match="it declares .*; at most .* are read. Raise largest= to read more"):
         read_npz(tmp_path / "x.npz", declared - 1)
+
+
+@pytest.mark.parametrize(("code", "shape"), [
+    ("<f8", (1 << 60,)), ("<f8", (1 << 30, 1 << 30)), ("<c16", (1 << 59, 0)), ("<i4", (0, 1 << 61)),
+    ("|i1", (1 << 63,)),
+])  # fmt: skip
+def test_bytes_of_a_shape_are_bounded_whatever_its_elements(code, shape, tmp_path):
+    (tmp_path / "x.npy").write_bytes(npy(HEADER.format(code, shape)))
+    with pytest.raises(FormatError, match=r"x\.npy: the file has the impossible shape"):
+        read_npy(tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("code", ["f4,i4", "V8", "<U3", "|S4", "<m8[s]", "<M8[D]", "(2,)f4", "O", "nothing"])
+def test_only_numbers_are_read(code, tmp_path):
+    (tmp_path / "x.npy").write_bytes(npy(HEADER.format(code, (1,)), bytes(8)))
+    with pytest.raises(FormatError, match="only numbers are read|is not a dtype|has the header"):
+        read_npy(tmp_path / "x.npy")

@@ -311,11 +311,11 @@ def open_jpeg(width, height, kind="JPEG"):
 def test_a_jpeg_is_decoded_at_the_largest_size_that_its_allowance_holds(factor, kind, monkeypatch):
     """One byte less than a quarter of the size needs is enough for an eighth."""
     monkeypatch.setattr("cgraph.formats.pictures.spend_scans", lambda *_: None)
-    for width, height in ((803, 1601), (5, 16001)):
+    for width, height in ((803, 1601), (5, 16001), (16001, 5)):
         image, allowance = open_jpeg(width, height, kind), Allowance(0)
         allowance.nbytes = int(np.ceil(decoding_nbytes(image, (4, 3), min(factor, 4)))) - (factor == 8)
         spend_decoding(image, allowance, (4, 3))
-        small = max(width // factor, 1), height // factor
+        small = max(width // factor, 1), max(height // factor, 1)
         assert image.drafts == ([] if factor == 1 else [(None, small)])
 
 
@@ -329,3 +329,13 @@ def test_only_a_jpeg_that_is_resized_is_decoded_at_a_smaller_size(monkeypatch):
         with pytest.raises(FormatError, match="decoding 803 x 1601 pixels would take"):
             spend_decoding(image, allowance, resized)
         assert not image.drafts
+
+
+@pytest.mark.parametrize("name", ["", "one.bmp of all.tar"])
+def test_too_many_pixels_for_pillow_are_called_by_a_name_or_the_path(name, tmp_path):
+    raw = bytearray(encoded("BMP"))
+    raw[18:26] = np.array([20_000, 14_000], "<i4").tobytes()
+    (tmp_path / "x.bmp").write_bytes(raw)
+    with pytest.raises(FormatError) as caught:
+        read_rgb(tmp_path / "x.bmp", name)
+    assert str(caught.value).startswith(f"{name or tmp_path / 'x.bmp'}: Pillow reads at most 178956970 pixels")

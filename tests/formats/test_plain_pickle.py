@@ -221,3 +221,37 @@ def test_values_of_a_memo_of_many_are_the_same_objects(protocol):
 
 def test_a_text_may_declare_its_length_in_eight_bytes():
     assert plain(b"\x8d" + (3).to_bytes(8, "little") + b"abc.") == "abc"
+
+
+@pytest.mark.parametrize(("value", "words"), [(2**64, "a huge number"), (1 - 2**64, str(1 - 2**64)), (0, "0")])
+def test_a_number_of_more_than_64_bits_is_huge(value, words):
+    assert describe(value) == words
+    assert describe(2**70) == describe(-(2**70)) == "a huge number"
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_memo_has_the_values_that_were_stored_and_no_more(number):
+    code = b"K\x07q\x00K\x08q\x01" + b"h" + bytes([number]) + b"\x87."
+    if number < 2:
+        assert plain(code) == (7, 8, 7 + number)
+        return
+    with pytest.raises(FormatError, match="its memo has 2 values, none of the number 2"):
+        plain(code)
+
+
+@pytest.mark.parametrize(("first", "second", "words"), [
+    (text("torch"), b"K\x01", "'torch'.1"), (b"K\x01", text("f"), "1.'f'"), (b"]", text("f"), "a list of 0.'f'"),
+    (text("torch"), b"N", "'torch'.None"), (text("torch"), text("F"), "'torch'.'F'"),
+])  # fmt: skip
+def test_both_parts_of_a_name_are_text(first, second, words):
+    with pytest.raises(FormatError, match=f"it names {words}, which is not allowed"):
+        plain(first + second + b"\x93.")
+    assert plain(text("torch") + text("f") + b"\x93.") == Global("torch", "f")
+
+
+def test_keys_beyond_48_bits_and_of_other_types_are_refused():
+    for key, kind in ((2**60, "int"), (-(2**60), "int"), (1.5, "float"), (None, "NoneType"), ((1,), "tuple")):
+        with pytest.raises(FormatError, match=f"neither text nor numbers, or lacks a value: {kind}"):
+            plain(pickle.dumps({key: 2}, 2)[2:])
+    with pytest.raises(FormatError, match="lacks a value: float, int, str"):
+        plain(pickle.dumps({"a": 1, 2**60: 2, 0.5: 3}, 2)[2:])

@@ -260,3 +260,29 @@ def test_every_range_is_checked_against_its_shape_and_all_against_the_file(at, t
     moved = {n: entry(offsets=[k + 8 * (at == "first") for k in x["data_offsets"]]) for n, x in entries.items()}
     (tmp_path / "x").write_bytes(packed(moved, bytes(32)))
     refused(read_safetensors, tmp_path / "x", "leave a hole at byte 0" if at == "first" else "end at byte 24")
+
+
+@pytest.mark.parametrize("more", [1, 7, 8, 9])
+def test_a_header_lies_in_its_file_to_the_last_byte(more, tmp_path):
+    """Also that of a file without arrays."""
+    text = json.dumps({"a": entry("U8", (0,), (0, 0))}).encode()
+    (tmp_path / "x").write_bytes(packed(text))
+    assert read_safetensors(tmp_path / "x")["a"].shape == (0,)
+    (tmp_path / "x").write_bytes(packed(text, length=len(text) + more))
+    refused(read_safetensors, tmp_path / "x", f"a header of {len(text) + more} bytes is declared, the file has")
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize(("starts", "match"), [
+    ((0, 8), None), ((0, 7), "overlap at byte 8"), ((0, 9), "hole at byte 8"), ((1, 9), "hole at byte 0"),
+    ((0, 0), "overlap at byte 8"),
+])  # fmt: skip
+def test_ranges_follow_one_another_whatever_their_order_in_the_header(order, starts, match, tmp_path):
+    entries = {name: entry("U8", (8,), (start, start + 8)) for name, start in zip("ab", starts)}
+    data = bytes(range(starts[1] + 8))
+    (tmp_path / "x").write_bytes(packed({name: entries[name] for name in order}, data))
+    if match is None:
+        found = read_safetensors(tmp_path / "x")
+        assert list(found) == list(order) and found["b"].tolist() == list(range(8, 16))
+        return
+    refused(read_safetensors, tmp_path / "x", match)

@@ -11,7 +11,7 @@ from cgraph.formats.tflite.source import TfliteSource
 from cgraph.ir.traverse import post_order
 from tests.support.data import shared
 from tests.support.hostile import refused
-from tests.support.tflite_byte_cases import CASES, Quantised, model_of
+from tests.support.tflite_byte_cases import CASES, Quantised, model_of, values_of
 from tests.support.tflite_models import reference
 
 SEEDS = range(1, 6)  # of scales, zero points, weights and values
@@ -168,3 +168,152 @@ def test_resnet_8_has_no_difference():
     for _ in range(10):
         value = rng.integers(-128, 128, (1, 32, 32, 3)).astype("int8")
         np.testing.assert_array_equal(function(value)[0], reference(path.read_bytes(), value)[0])
+
+
+def swish_of(scale, unit):
+    """A hard swish whose result has a unit of 128 in parts of its operand's scale."""
+    return lambda net: net.op("HARD_SWISH", [net.bytes_in((16, 32), scale=scale, zero=5)], net.made(
+        scale=float(np.float32(scale) / np.float32(128) * np.float32(unit)), zero=-9,
+    ))  # fmt: skip
+
+
+def softmax_of(shape, **form):
+    """Shares of bytes, as bytes or as int16."""
+    form = form or {"scale": 1 / 256, "zero": -128}
+    return lambda net: net.op("SOFTMAX", [net.bytes_in(shape, 4.0)], {"dtype": "int8", **form}, beta=1.0)
+
+
+def whole_pool(net):
+    """Windows as large as their image, one around each of its pixels."""
+    how = net.scaled()
+    options = {"window_w": 6, "window_h": 7, "stride_w": 1, "stride_h": 1}
+    return [net.op("AVERAGE_POOL_2D", [net.bytes_in((2, 7, 6, 5), **how)], net.made(**how), **options)]
+
+
+def far_words(net):
+    """Sums of int16 whose scales are powers of 2, as the file says that they are computed in the common way."""
+    operands = [net.input((16, 32), "int16", scale=2.0**-i) for i in (12, 9)]
+    return [net.op(kind, operands, {"dtype": "int16", "scale": 2.0**-9}, pot=False) for kind in ("ADD", "SUB")]
+
+
+WORDS = {"dtype": "int16", "scale": 2.0**-16, "zero": -(2**15)}
+EDGES = {
+    "a swish of a small scale": swish_of(0.002, 2.0), "a swish of a very small scale": swish_of(0.0003, 3.0),
+    "a swish of a large scale": swish_of(8.0, 300.0), "a swish of a very large scale": swish_of(200.0, 200.0),
+    "a swish to the smallest unit": swish_of(0.04, 1.25), "a swish to nearly its own unit": swish_of(0.04, 1 + 2**-20),
+    "a swish around a power": swish_of(3 / 256, 2.0), "a swish below a power": swish_of(3 / 256 * (1 - 2**-20), 2.0),
+    "shares of a row": softmax_of((7,)), "shares of steps": softmax_of((2, 3, 7)),
+    "shares of channels": softmax_of((2, 3, 4, 7)), "shares of one": softmax_of((3, 1)),
+    "shares of channels in 16 bits": softmax_of((2, 3, 4, 7), **WORDS),
+    "a mean of pixels beside one of volumes": lambda net: [
+        net.op("MEAN", [net.bytes_in((2, 3, 4, 5, 2)), net.whole(*axes)], net.made()) for axes in ((2, 3), (1, 4))
+    ],
+    "a mean along the last two of four axes": lambda net: net.op(
+        "MEAN", [net.bytes_in((2, 3, 4, 5)), net.whole(2, 3)], net.made(), keepdims=True
+    ),
+    "windows around each pixel": whole_pool,
+    "sums of powers of 2": far_words,
+    "products without a bias": lambda net: net.op(
+        "FULLY_CONNECTED", [net.bytes_in((6, 24)), net.filters((17, 24), 0, 17)], net.made(4.0)
+    ),
+    "products of turned operands": lambda net: [
+        net.op("BATCH_MATMUL", [net.bytes_in((2, 8, 6)), net.bytes_in((2, 5, 8))], net.made(2.0), adjoint_x=True,
+               adjoint_y=True),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_results_at_the_edges_of_their_arithmetic_have_the_bits_of_the_reference_kernels(name):
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        net = Quantised("int8", rng)
+        made = EDGES[name](net)
+        outputs = made if isinstance(made, list) else [made]
+        model, values = net.bytes(*outputs), values_of(net, rng)
+        found = load(model)
+        wanted = reference(model, *values)
+        for x, y in zip(evaluate(list(found.outputs), dict(zip(found.inputs, values))), wanted, strict=True):
+            assert (x.shape, x.dtype) == (y.shape, y.dtype)
+            np.testing.assert_array_equal(x, y)
+
+
+LARGE = {"dtype": "int8", "scale": 0.5, "zero": -128}
+MIXED: dict[str, tuple] = {
+    "a pool of bytes to words of one scale": (
+        lambda net: net.op(
+            "MAX_POOL_2D", [net.input((1, 4, 4, 2), "int8", scale=0.5, zero=-128)],
+            LARGE | {"dtype": "int16", "zero": 0},
+            window_w=2, window_h=2, stride_w=2, stride_h=2,
+        ),
+        "does not support quantised values of 16 bits",
+    ),
+    "a concatenation of bytes and words of one scale": (
+        lambda net: net.op(
+            "CONCATENATION", [net.input((2, 3), "int8", scale=0.5, zero=-128), net.input((2, 3), "int16", scale=0.5)],
+            LARGE, axis=0,
+        ),
+        "its operands and results have different scales or zero points",
+    ),
+    "a resize of uint8": (
+        lambda net: net.op(
+            "RESIZE_BILINEAR", [net.input((1, 4, 4, 2), "uint8", scale=0.5, zero=3), net.whole(3, 3)],
+            {"dtype": "uint8", "scale": 0.5, "zero": 3},
+        ),
+        "a resize of uint8, or one whose result has another scale, is not supported",
+    ),
+    "a number without a form": (
+        lambda net: net.op("QUANTIZE", [net.input((3,), "int8", scale=0.5)], {"dtype": "int8"}),
+        "int8 is not float32|mixed with others|uint8 is not float32",
+    ),
+    "floats to a number without a form": (
+        lambda net: net.op("QUANTIZE", [net.input((3,))], {"dtype": "int8"}), "mixed with others are not supported",
+    ),
+    "filters that are computed": (
+        lambda net: net.op(
+            "FULLY_CONNECTED", [net.bytes_in((4, 3)), net.input((2, 3), "int8", scale=0.1, zero=0)], net.made(),
+        ),
+        "quantised filters that are computed, empty, of int16, or of int8 with a zero point",
+    ),
+    "filters without channels": (
+        lambda net: net.op(
+            "CONV_2D", [net.bytes_in((1, 4, 4, 0)), net.constant(np.ones((2, 1, 1, 0), "int8"), scale=0.1)], net.made(),
+            stride_w=1, stride_h=1,
+        ),
+        "in CONV_2D 0: ",
+    ),
+    "no filters": (
+        lambda net: net.op(
+            "CONV_2D", [net.bytes_in((1, 4, 4, 3)), net.constant(np.ones((0, 1, 1, 3), "int8"), scale=0.1)], net.made(),
+            stride_w=1, stride_h=1,
+        ),
+        "quantised filters that are computed, empty, of int16",
+    ),
+    "filters of 16 bits": (
+        lambda net: net.op(
+            "CONV_2D", [net.input((1, 4, 4, 3), "int16", scale=0.1), net.constant(np.ones((2, 1, 1, 3), "int16"),
+             scale=0.1)], {"dtype": "int16", "scale": 0.1}, stride_w=1, stride_h=1,
+        ),
+        "quantised filters that are computed, empty, of int16",
+    ),
+    "integers with filters of bytes": (
+        lambda net: net.op(
+            "FULLY_CONNECTED", [net.input((4, 3), "int32"), net.constant(np.ones((2, 3), "int8"), scale=0.1)],
+        ),
+        "int32 with filters of uint8 is not supported. Use int8 filters",
+    ),
+    "rows of nothing": (
+        lambda net: net.op(
+            "FULLY_CONNECTED", [net.input((4, 0)), net.constant(np.ones((2, 0), "float32"))],
+        ),
+        r"\[4, 0\] cannot be cut into rows of 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_is_mixed_computed_or_empty_is_named(name):
+    build, match = MIXED[name]
+    net = Quantised("int8", np.random.default_rng(6))
+    with pytest.raises(FormatError, match=match):
+        load(net.bytes(build(net)))

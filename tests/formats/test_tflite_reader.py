@@ -5,11 +5,12 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.reference import evaluate
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, PositionError
 from cgraph.formats.tflite import load, reader
 from cgraph.formats.tflite.context import OPERATORS
 from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of, leave_output
-from cgraph.formats.tflite.source import TensorFacts
+from cgraph.formats.tflite.schema import SubgraphFields
+from cgraph.formats.tflite.source import TensorFacts, TfliteSource
 from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
 from cgraph.ops.leaf import Const, ConstOp
 from tests.support.tflite_models import Network, Table, ints, written
@@ -202,3 +203,69 @@ def test_pages_of_a_file_are_released_once_its_graph_is_built(monkeypatch):
     raw = net.bytes(net.op("NEG", [net.input((2,))]))
     load(raw)
     assert released == [len(raw)]
+
+
+def test_operands_and_results_that_a_file_does_not_list_are_none():
+    """An operator without them, and a graph without outputs."""
+    net = Network()
+    x = net.input((2,))
+    net.op("NEG", [x])
+    root = net.root()
+    del root[2][0][2]
+    assert load(written(root)).outputs == ()
+    del net.operators[0][1]
+    with pytest.raises(FormatError, match="in NEG 0: operand 0 is missing"):
+        load(written(net.root(x)))
+    net.operators[0][1] = ints(x)
+    del net.operators[0][2]
+    with pytest.raises(FormatError, match="in NEG 0: "):
+        load(written(net.root(x)))
+
+
+@pytest.mark.parametrize("error", [PositionError("beyond"), FormatError("beyond"), ValueError("beyond")])
+def test_a_position_that_is_outside_stays_an_error_of_positions(monkeypatch, error):
+    def fail(context):
+        raise error
+
+    monkeypatch.setitem(OPERATORS, "NEG", fail)
+    net = Network()
+    raw = net.bytes(net.op("NEG", [net.input((2,))]))
+    kind = PositionError if isinstance(error, PositionError) else FormatError
+    with pytest.raises(kind) as caught:
+        run_of(raw)
+    assert type(caught.value) is kind and str(caught.value) == "in NEG 0: beyond"
+
+
+def run_of(raw):
+    """Build the operators of a file alone."""
+    source = TfliteSource(memoryview(raw), "model")
+    places = source.places(source.graph, SubgraphFields.OPERATORS)
+    values = [None] * len(source.tensors)
+    values[0] = TfliteValue(Const(np.ones(2, "f4")))
+    reader.run(source, places, values)
+    return values
+
+
+def test_each_missing_operator_is_listed_once_by_name_up_to_forty():
+    net = Network()
+    x = net.input((2,))
+    for kind in ("RNN", "ATAN2", "UNIQUE", "ATAN2", "ATAN2", "NEG"):
+        net.op(kind, [x])
+    with pytest.raises(FormatError, match=r"3 operators are not supported: ATAN2 \(3 times\), RNN, UNIQUE. See docs"):
+        load(net.bytes(x))
+
+
+def test_inputs_of_floats_in_a_file_of_bytes_are_rounded_to_its_numbers():
+    """Two inputs of other scales and an input of floats stay apart."""
+    net = Network()
+    a, b = net.input((4,), "int8", scale=0.5, zero=-3), net.input((4,), "uint8", scale=0.25, zero=7)
+    c = net.input((4,))
+    outputs = [net.op("DEQUANTIZE", [a]), net.op("DEQUANTIZE", [b]), net.op("ABS", [c])]
+    model = load(net.bytes(*outputs, a, b), floats=True)
+    assert [str(x.dtype) for x in model.inputs] == ["float32"] * 3
+    assert [str(x.dtype) for x in load(net.bytes(*outputs, a, b)).inputs] == ["int8", "uint8", "float32"]
+    x = np.float32([0.3, -0.8, 100, -100])
+    found = evaluate(list(model.outputs), dict.fromkeys(model.inputs, x))
+    first, second = [0.5, -1, 65, -62.5], [0.25, -0.75, 62, -1.75]
+    for got, want in zip(found, (first, second, np.abs(x), first, second), strict=True):
+        np.testing.assert_array_equal(got, np.float32(want), strict=True)

@@ -152,3 +152,63 @@ def test_outputs_have_the_names_of_a_function_of_one_size(tmp_path):
         np.testing.assert_array_equal(f(value)[name], want)
         np.testing.assert_array_equal(one(value)[name], want)
         np.testing.assert_array_equal(f.run([name], {"t0": value})[0], want)
+
+
+def two_inputs(tmp_path, *signatures):
+    """x [n, t, 3] and y [n, u] with open sizes: means of x along t, sums of y along u, in this order."""
+    net = Network()
+    x, y = net.input((1, 1, 3)), net.input((1, 1))
+    for tensor, signature in zip((x, y), signatures, strict=True):
+        net.tensors[tensor][7] = ints(*signature)
+    axis = net.constant(np.array([1], "int32"))
+    path = tmp_path / "net.tflite"
+    path.write_bytes(net.bytes(net.op("MEAN", [x, axis]), net.op("SUM", [y, axis])))
+    return path
+
+
+@pytest.mark.parametrize("shapes", [
+    {}, {"t0": (2, "t", 3), "t1": (2, "u")}, {"t0.0": "n", "t1.0": "n"}, {"t1": (2, "u"), "t0.0": 2},
+    {"t0.0": "n", "t1": ("n", 4)}, {"t0": (2, 5, 3), "t1.0": 2}, {"t1": (2, 4), "t0": (2, "t", 3)},
+], ids=str)  # fmt: skip
+def test_sizes_of_each_of_two_inputs_vary_or_are_given(tmp_path, shapes):
+    function = cg.load(two_inputs(tmp_path, (-1, -1, 3), (-1, -1)), shapes=shapes)
+    count = 1 if not shapes else 2
+    assert isinstance(function, SizedFunction)
+    x, y = rows(count, 5, 3), rows(count, 4)
+    for means, sums in (function(x, y), function(t1=y, t0=x)):
+        np.testing.assert_array_equal(means, x.mean(1), strict=True)
+        np.testing.assert_array_equal(sums, y.sum(1), strict=True)
+
+
+def test_shapes_of_two_inputs_go_by_their_names(tmp_path):
+    path = two_inputs(tmp_path, (-1, -1, 3), (-1, -1))
+    shapes = {"t1": (2, 4), "t0": (7, 5, 3)}
+    for function in (cg.load(path, shapes=shapes), load(path, shapes=shapes).compile()):
+        assert [x.shape for x in function.inputs] == [(7, 5, 3), (2, 4)]
+        means, sums = function(rows(7, 5, 3), rows(2, 4))
+        np.testing.assert_array_equal(means, rows(7, 5, 3).mean(1))
+        np.testing.assert_array_equal(sums, rows(2, 4).sum(1))
+
+
+@pytest.mark.parametrize(("shapes", "match"), [
+    ({"t0": (1, 2, 3), "x": (1,)}, "'x' is not an input or open axis. Use t0, t1, t0.0, t0.1, t1.1"),
+    ({"t0": (1, 2, 3), "t1": (1, 2, 3)}, r"\(1, 2, 3\) is not a shape of 2 axes, as 't1' has"),
+    ({"t1": (1, 2), "t0": (1, 2)}, r"\(1, 2\) is not a shape of 3 axes, as 't0' has"),
+    ({"t1.0": 2}, "'t1.0' is not an input or open axis"),
+])  # fmt: skip
+def test_each_of_several_shapes_is_checked(tmp_path, shapes, match):
+    with pytest.raises(FormatError, match=match):
+        cg.load(two_inputs(tmp_path, (-1, -1, 3), (1, -1)), shapes=shapes)
+
+
+@pytest.mark.parametrize("signature", [(-1,), (-1, 3), (-1, -1), (3, -1)])
+def test_the_first_of_several_axes_alone_has_the_size_of_the_file(tmp_path, signature):
+    shape = tuple(5 if n < 0 else n for n in signature)
+    path = written(tmp_path, signature, lambda net, x: net.op("ABS", [x]), shape)
+    varying = [i for i, n in enumerate(signature) if n < 0 and (i > 0 or len(signature) == 1)]
+    function = cg.load(path)
+    assert isinstance(function, SizedFunction if varying else Function)
+    want = tuple(f"t0.{i}" if i in varying else n for i, n in enumerate(shape))
+    assert function.inputs[0].shape == want
+    given = cg.load(path, shapes={f"t0.{i}": 2 for i, n in enumerate(signature) if n < 0})
+    assert given.inputs[0].shape == tuple(2 if n < 0 else n for n in signature)

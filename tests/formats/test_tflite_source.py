@@ -6,7 +6,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats.tflite.schema import RESOURCE
 from cgraph.formats.tflite.source import MOST_AXES, TfliteSource, dtype_of_number
-from tests.support.tflite_models import Network, Table, ints, written
+from tests.support.tflite_models import NUMBER, Network, Table, ints, written
 
 
 def opened(change=lambda net: None, root=lambda table: None):
@@ -170,3 +170,59 @@ def test_axes_are_open_where_a_signature_of_the_shape_has_no_size(signature, axe
     """One of another number of axes says nothing."""
     tensor = opened(lambda net: None if signature is None else change(7, ints(*signature))(net)).tensor(0)
     assert tensor.open_axes == axes and tensor.shape == (2, 3)
+
+
+def with_details(dtype, **fields):
+    """A tensor whose table of scales has these fields: 2 scales, 3 zero points, 4 the kind of further details."""
+    names = {"scales": 2, "zeros": 3, "kind": 4, "axis": 6}
+
+    def change(net):
+        net.tensors[0][1] = ("b", NUMBER[dtype])
+        net.tensors[0][4] = Table({names[name]: x for name, x in fields.items()})
+        net.tensors[0][2] = ("I", 0)
+
+    return opened(change).tensor(0)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32"])
+def test_scales_without_zero_points_are_around_0(dtype):
+    form = with_details(dtype, scales=np.float32([0.5])).integers
+    assert (form.scale, form.zeros.tolist(), form.zero) == (0.5, [0], 128 if dtype == "int8" else 0)
+    many = with_details(dtype, scales=np.float32([1, 2]), axis=("i", 0)).integers
+    assert many.scales.tolist() == [1, 2] and many.zeros.tolist() == [0] and many.axis == 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "float32", "int64", "bool"])
+@pytest.mark.parametrize("fields", [{}, {"zeros": np.array([3])}, {"scales": np.zeros(0, "f4")}], ids=str)
+def test_a_table_without_scales_is_no_quantisation(dtype, fields):
+    tensor = with_details(dtype, **fields)
+    assert tensor.quantised is None and tensor.integers is None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool", "float16"])
+def test_scales_of_other_dtypes_say_nothing(dtype):
+    tensor = with_details(dtype, scales=np.float32([0.5]), zeros=np.array([3]), kind=("B", 1))
+    assert tensor.quantised is None and tensor.integers is None and tensor.dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_further_details_of_a_quantisation_are_refused(dtype):
+    assert with_details(dtype, scales=np.float32([0.5]), kind=("B", 0)).quantised.scale == 0.5
+    with pytest.raises(FormatError, match="tensor 't0' is quantised in a way that is not supported. Use scales"):
+        with_details(dtype, scales=np.float32([0.5]), kind=("B", 1))
+
+
+@pytest.mark.parametrize(("scales", "zeros", "is_read"), [
+    ((1.0, 2.0), (0, 0), True), ((1.0, 2.0), (5, 6), True), ((1.0, 2.0), (5,), True), ((1.0,), (5, 6), False),
+    ((1.0, 2.0), (5, 5, 5), True), ((1.0, 2.0), (5, 5, 6), False), ((1.0, np.nan), (0,), False),
+    ((1.0, -1.0), (0,), False), ((np.inf, 1.0), (0,), False), ((1.0, 0.0), (0,), False),
+])  # fmt: skip
+def test_each_scale_is_positive_and_has_a_zero_point(scales, zeros, is_read):
+    fields = {"scales": np.float32(scales), "zeros": np.array(zeros), "axis": ("i", 0)}
+    if is_read:
+        form = with_details("int8", **fields).quantised
+        same = len(set(zeros)) == 1
+        assert form.scales.tolist() == list(scales) and form.zeros.tolist() == list(zeros[:1] if same else zeros)
+        return
+    with pytest.raises(FormatError, match="not finite and positive, or fewer zero points than scales"):
+        with_details("int8", **fields)

@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.errors import FormatError
+from cgraph.formats import torch_file
+from cgraph.formats.plain_pickle import PickledCall
 from cgraph.formats.torch_file import MAGIC, PROTOCOL, read_torch
 from cgraph.kernels.mapped import mapping_of
 from tests.support.data import shared
@@ -416,3 +418,137 @@ def test_each_part_of_the_old_layout_is_checked(tmp_path, wrong):
     at = whole.rindex(old)
     with pytest.raises(FormatError, match=match):
         read(tmp_path, whole[:at] + new + whole[at + len(old) :])
+
+
+STORAGE = b"(" + text("storage") + NAMES["Float"] + text("0") + text("cpu") + number(6) + b"NtQ"
+NO_STORAGES = {
+    "a type that is text": (NAMES["Float"], text("FloatStorage"), "'FloatStorage', '0', 'cpu', 6, None"),
+    "a type that is no storage": (NAMES["Float"], NAMES["Dict"], "collections.OrderedDict, '0', 'cpu', 6, None"),
+    "a key that is a number": (text("0"), b"K\x00", "torch.FloatStorage, 0, 'cpu', 6, None"),
+    "a length that is true": (number(6), b"\x88", "torch.FloatStorage, '0', 'cpu', True, None"),
+    "a length that is a fraction": (number(6), b"G" + struct.pack(">d", 6.0), "'0', 'cpu', 6.0, None"),
+    "a length that is text": (number(6), text("6"), "'0', 'cpu', '6', None"),
+}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", NO_STORAGES)
+def test_a_storage_has_a_type_a_key_and_a_length(tmp_path, layout, name):
+    old, new, match = NO_STORAGES[name]
+    body = tensor()
+    assert body.count(STORAGE) == 1
+    body = body.replace(STORAGE, STORAGE.replace(old, new, 1))
+    with pytest.raises(FormatError, match=f"{match} is not a storage. Save tensors only"):
+        read(tmp_path, layout(tree(a=body), {"0": SIX}))
+
+
+@LAYOUTS
+@pytest.mark.parametrize("word", [b"K\x01", b"N", b"\x88"])
+def test_a_storage_begins_with_its_word(tmp_path, layout, word):
+    body = tensor().replace(text("storage"), word)
+    with pytest.raises(FormatError, match="a PersistentId is not a storage"):
+        read(tmp_path, layout(tree(a=body), {"0": SIX}))
+
+
+@LAYOUTS
+@pytest.mark.parametrize("part", ["shape", "strides"])
+@pytest.mark.parametrize("value", ["list", "number", "true", "fraction"])
+def test_sizes_and_strides_are_tuples_of_numbers(tmp_path, layout, part, value):
+    """A list of the same numbers is none, nor is a tuple with True for 1."""
+    shape, strides = ((1, 6), (6, 1))
+    old = numbers(*(shape if part == "shape" else strides))
+    ones = {"list": None, "number": b"K\x06", "true": b"\x88", "fraction": b"G" + struct.pack(">d", 1.0)}
+    if value == "list":
+        new = b"](" + old[1:-1] + b"e"
+    elif value == "number":
+        new = ones[value]
+    else:
+        new = old.replace(number(1), ones[value])
+    body = tensor(shape=shape, strides=strides)
+    assert body.count(old) == 1 and read(tmp_path, layout(tree(a=body), {"0": SIX}))["a"].shape == shape
+    with pytest.raises(FormatError, match=f"tensor of storage '0' has {IMPOSSIBLE}"):
+        read(tmp_path, layout(tree(a=body.replace(old, new)), {"0": SIX}))
+
+
+@pytest.mark.parametrize("machine", [[], "little", None, {}, {"little_endian": 1}, {"little_endian": "True"}])
+def test_the_old_layout_says_of_its_machine_that_it_is_little_endian(tmp_path, machine):
+    whole = legacy(tree(a=tensor()), {"0": SIX})
+    old = pickle.dumps({"protocol_version": PROTOCOL, "little_endian": True, "type_sizes": {}}, 2)
+    assert whole.count(old) == 1
+    with pytest.raises(FormatError, match="protocol 1001 or byte order is not supported"):
+        read(tmp_path, whole.replace(old, pickle.dumps(machine, 2)))
+
+
+@pytest.mark.parametrize("keys", [("0",), {"0": 1}, "0", [0], [None], 7])
+def test_the_old_layout_lists_the_keys_of_its_storages(tmp_path, keys):
+    """Only a list of texts will do."""
+    whole = legacy(tree(a=tensor()), {"0": SIX})
+    old = pickle.dumps(["0"], 2)
+    assert whole.count(old) == 1
+    with pytest.raises(FormatError, match="the list of storages differs from the 1 that the tensors name"):
+        read(tmp_path, whole.replace(old, pickle.dumps(keys, 2)))
+
+
+@pytest.mark.parametrize("names", [("a/data", "a/data/0"), ("a/data.pkl", "b/data.pkl"), ("data.pkl", "x")])
+def test_a_zipped_file_has_one_description_in_one_folder(tmp_path, names):
+    """None; in two folders, of which neither is meant; in no folder."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        for name in names:
+            file.writestr(name, tree(a=tensor()))
+    with pytest.raises(FormatError, match="it has no data.pkl, or two members of one name"):
+        read(tmp_path, out.getvalue())
+
+
+def test_two_storages_of_one_key_in_two_folders_are_refused(tmp_path):
+    out = io.BytesIO(zipped(tree(a=tensor()), {"0": SIX}))
+    with zipfile.ZipFile(out, "a") as file:
+        file.writestr("other/data/0", SIX[::-1].tobytes())
+    with pytest.raises(FormatError, match="two members of one name"):
+        read(tmp_path, out.getvalue())
+
+
+def test_a_path_is_charged_with_its_letters_and_those_before_it():
+    """Four bytes for each letter of a path that is not ASCII, as such texts take in memory."""
+    for outer, inner, letters in (("ab", "cde", 2 + 2 + 3), ("äb", "cde", 4 * (2 + 2 + 3)), ("ab", "é", 2 + 4 * 3)):
+        allowance = torch_file.Allowance(0)
+        before = allowance.nbytes
+        call = PickledCall(torch_file.TENSORS[0], ())
+        assert torch_file.tensors_of({outer: {inner: call}}, allowance) == {f"{outer}.{inner}": call}
+        assert before - allowance.nbytes == 2 * torch_file.PATH + letters
+
+
+def test_a_dictionary_under_two_keys_is_visited_once_and_a_tensor_under_two_keys_stands_twice():
+    call, allowance = PickledCall(torch_file.TENSORS[1], ()), torch_file.Allowance(0)
+    inner = {"x": call}
+    found = torch_file.tensors_of({"a": inner, "b": inner, "c": call}, allowance)
+    assert list(found) == ["a.x", "c"] and all(x is call for x in found.values())
+
+
+@pytest.mark.parametrize("kind", ["Byte", "Short"])
+def test_a_tensor_that_repeats_one_element_may_say_so_in_each_axis(tmp_path, kind):
+    """The elements that a shape counts are bounded by its storage, also where all of them are one."""
+    code = f"ctorch\n{kind}Storage\n".encode()
+    body = tensor(count=6, shape=(2, 3), strides=(0, 0), offset=5).replace(NAMES["Float"], code)
+    x = np.arange(6, dtype=CODES[kind])
+    assert read(tmp_path, zipped(tree(a=body), {"0": x}))["a"].tolist() == [[5] * 3] * 2
+
+
+def test_what_torch_writes_today_is_what_torch_reads(tmp_path):
+    """Both layouts, with views, scalars, empty tensors, every dtype and nested dictionaries."""
+    torch = pytest.importorskip("torch")
+    base = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4)
+    state = {
+        "whole": base, "turned": base.permute(2, 0, 1), "part": base[1, 1:, ::2], "one": torch.tensor(7),
+        "empty": torch.zeros(0, 3), "inner": {"deep": {"half": torch.tensor([1.5, -2], dtype=torch.float16)}},
+        "parameter": torch.nn.Parameter(torch.tensor([[0.5]])), "flags": torch.tensor([True, False]),
+        "bytes": torch.tensor([0, 255], dtype=torch.uint8), "wide": torch.tensor([2**40, -1]),
+    }  # fmt: skip
+    wanted = {k: x for k, x in state.items() if k != "inner"} | {"inner.deep.half": state["inner"]["deep"]["half"]}
+    for zips in (True, False):
+        path = tmp_path / f"{zips}.pt"
+        torch.save(state, path, _use_new_zipfile_serialization=zips)
+        found = read_torch(path)
+        assert found.keys() == wanted.keys()
+        for name, x in found.items():
+            np.testing.assert_array_equal(x, wanted[name].detach().numpy(), strict=True)

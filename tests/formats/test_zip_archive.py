@@ -20,7 +20,7 @@ def archive(bodies, method=zipfile.ZIP_STORED, comment=b""):
     with zipfile.ZipFile(out, "w", method) as file:
         file.comment = comment
         for name, body in bodies.items():
-            file.writestr(name, body)
+            file.writestr(name or zipfile.ZipInfo(""), body)
     return out.getvalue()
 
 
@@ -306,3 +306,124 @@ def test_pages_of_a_member_are_released_as_they_are_summed(monkeypatch):
         released.clear()
         assert len(unpack(memoryview(raw), members(raw)["a"])) == 2500
         assert released == sizes
+
+
+def test_an_archive_of_nothing_has_no_members():
+    """Its end record is all that it has; a comment in the place of a locator of 64 bits is none."""
+    raw = archive({})
+    assert len(raw) == zip_archive.END.size and members(raw) == {}
+    comment = b"PK\x06\x07" + bytes(16)
+    assert members(archive({}, comment=comment)) == {}
+    assert members(archive({}, comment=comment + bytes(3))) == {}
+
+
+def test_a_member_may_have_no_name_and_no_bytes():
+    """Its header ends where the table begins, and its entry where the table ends."""
+    raw = archive({"": b""})
+    found = members(raw)
+    assert list(found) == [""] and bytes(unpack(memoryview(raw), found[""])) == b""
+    cut = bytearray(raw)
+    cut[table_of(raw)[0] + 42] = 1
+    with pytest.raises(FormatError, match="member '' has no header at byte 1"):
+        members(bytes(cut))
+
+
+@pytest.mark.parametrize("length", [1, 65535])
+def test_a_comment_has_at_most_65535_bytes(length):
+    raw = archive(BODIES, comment=b"x" * length)
+    assert list(members(raw)) == list(BODIES)
+    with pytest.raises(FormatError, match="its end record at byte"):
+        members(raw[:-1])
+
+
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_the_end_of_a_large_archive_is_found_behind_its_members(is_wide):
+    """Of more bytes than an end record and its comment can have."""
+    bodies = {"large": bytes(range(256)) * 300, "small": b"behind"}
+    raw = archive(bodies)
+    end = len(raw) - zip_archive.END.size
+    found = members(wide_end(raw) if is_wide else raw)
+    assert {name: bytes(unpack(memoryview(raw), x)) for name, x in found.items()} == bodies
+    broken = bytearray(raw)
+    broken[end + 4] = 1
+    with pytest.raises(FormatError, match=f"its end record at byte {end:,} is damaged"):
+        members(bytes(broken))
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_each_entry_of_a_table_begins_with_its_mark(row):
+    raw = bytearray(archive(BODIES))
+    at = table_of(raw)[row]
+    raw[at + 2] = 3
+    with pytest.raises(FormatError, match=f"its table of members is truncated at byte {at}"):
+        members(bytes(raw))
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_a_table_of_fewer_entries_than_it_says_is_truncated_where_it_ends(more):
+    """Names make it long enough for more entries."""
+    bodies = {"x" * 150: b"1", "y" * 150: b"2"}
+    raw = bytearray(archive(bodies))
+    end = raw.rfind(b"PK\x05\x06")
+    raw[end + 10] += more
+    with pytest.raises(FormatError, match=f"its table of members is truncated at byte {end}"):
+        members(bytes(raw))
+
+
+def test_a_table_may_end_a_byte_too_early_for_its_last_entry():
+    raw = bytearray(archive({"x" * 60: b"1", "": b""}))
+    end, last = raw.rfind(b"PK\x05\x06"), table_of(raw)[1]
+    assert end - last == zip_archive.CENTRAL.size
+    assert len(members(bytes(raw))) == 2
+    del raw[end - 1]
+    raw[end - 1 + 12 : end - 1 + 16] = (end - 1 - table_of(raw)[0]).to_bytes(4, "little")
+    with pytest.raises(FormatError, match=f"its table of members is truncated at byte {last}"):
+        members(bytes(raw))
+
+
+@pytest.mark.parametrize("rest", range(4))
+def test_a_member_without_a_field_of_64_bits_lacks_its_size(rest):
+    """Behind another field there are none to three bytes, which are too few for one more."""
+    fields = b"\x02\x00\x02\x00xy" + b"\x01\x00\x08"[:rest]
+    assert bytes(zip_archive.field_of_64_bits(memoryview(fields), "a")) == b""
+    with pytest.raises(FormatError, match="member 'a' lacks its size in 64 bits"):
+        zip_archive.with_64_bit_fields(memoryview(b""), [1, 0xFFFFFFFF, 2], "a")
+
+
+def test_a_field_of_64_bits_may_be_empty_and_ends_where_it_says():
+    """A field with its own end; one of nothing; further numbers, as of the disk, are not read."""
+    find = zip_archive.field_of_64_bits
+    assert bytes(find(memoryview(b"\x01\x00\x00\x00"), "a")) == b""
+    assert bytes(find(memoryview(b"\x01\x00\x03\x00abcdef"), "a")) == b"abc"
+    numbers = b"".join(n.to_bytes(8, "little") for n in (5, 6, 7, 8))
+    large = 0xFFFFFFFF
+    replaced = zip_archive.with_64_bit_fields
+    assert replaced(memoryview(numbers), [large, 1, large], "a") == [5, 1, 6]
+    assert replaced(memoryview(numbers[:24] + bytes(4)), [large] * 3, "a") == [5, 6, 7]
+    assert replaced(memoryview(numbers), [1, 2, large - 1], "a") == [1, 2, large - 1]
+    for length in (0, 7, 8, 15):
+        with pytest.raises(FormatError, match="member 'b' lacks its size in 64 bits"):
+            replaced(memoryview(numbers[:length]), [large, 0, large], "b")
+    assert replaced(memoryview(numbers[:16]), [large, 0, large], "b") == [5, 0, 6]
+
+
+@pytest.mark.parametrize("piece", [16, 64, 1 << 20])
+@pytest.mark.parametrize("behind", [0, 1, 100])
+def test_bytes_behind_the_end_of_a_compressed_member_are_not_read(piece, behind, monkeypatch):
+    """Also where they fill whole pieces of their own."""
+    monkeypatch.setattr(zip_archive, "PIECE", piece)
+    body = b"some words, some words again " * 9
+    machine = zlib.compressobj(wbits=-15)
+    stored = machine.compress(body) + machine.flush()
+    data = memoryview(b"ahead" + stored + b"\x07" * behind)
+    member = zip_archive.Member("a", zip_archive.DEFLATED, zlib.crc32(body), range(5, len(data)), len(body))
+    assert bytes(unpack(data, member)) == body
+
+
+@pytest.mark.parametrize("size", [63, 64, 65, 128])
+def test_a_member_of_whole_pieces_is_unpacked_to_its_end(size, monkeypatch):
+    monkeypatch.setattr(zip_archive, "PIECE", 64)
+    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        body = np.random.default_rng(size).bytes(size)
+        raw = archive({"a": body}, method)
+        assert bytes(unpack(memoryview(raw), members(raw)["a"])) == body

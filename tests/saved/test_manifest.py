@@ -8,6 +8,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.kernels.isa.architectures import host_architecture
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.record import replace
 from cgraph.saved import manifest
 from cgraph.saved.layout import FORMAT, VERSION, with_sum
 from cgraph.saved.manifest import (
@@ -222,3 +223,47 @@ def test_code_of_another_system_or_of_another_processor_of_this_one_does_not_fit
         assert misfit(fits | {"system": other}, features).startswith(f"it was saved for {other}; ")
     for version in (VERSION - 1, VERSION + 1, str(VERSION), None):
         assert "it was saved by" in misfit(fits | {"version": version}, features)
+
+
+@pytest.mark.parametrize("copy", [True, False, None])
+def test_a_value_is_copied_unless_told_otherwise(copy):
+    var, _ = variable_of(["w", "f4", [16], "a.py:1", -1])
+    array = np.frombuffer(bytearray(64 + 128), np.uint8)
+    start = -array.ctypes.data % 64
+    array = array[start : start + 64].view("f4")
+    assert var.assign(array, *([] if copy is None else [copy])) is var
+    array[3] = 7
+    assert var.value[3] == (7 if copy is False else 0)
+    assert np.shares_memory(var.cell.array, array) is (copy is False)
+    assert not np.shares_memory(var.value, array), "what is read is a copy"
+
+
+@pytest.mark.parametrize("text", ["[]", '["format"]', "7", "null", '"cgraph"', "true"])
+def test_a_manifest_is_an_object(text):
+    """Of which its sum is an entry."""
+    raw = text.encode()
+    with pytest.raises(FormatError):
+        entries_of(np.frombuffer(raw, np.uint8))
+
+
+def test_a_number_that_is_no_list_of_items_is_named():
+    with pytest.raises(FormatError, match="5 is not a list of 2"):
+        items(5, 2)
+    with pytest.raises(FormatError, match="a is 'x'"):
+        get({"a": "x"}, "a", int)
+    with pytest.raises(FormatError, match="a is None"):
+        get([], "a", int)
+
+
+def test_a_target_whose_features_no_list_knows_is_not_taken(monkeypatch):
+    """And among several that this processor runs the widest one is."""
+    own = host_architecture()
+    known = [x for x in own.targets if x.name in own.needs]
+    narrow, wide = known[0], known[-1]
+    every = frozenset().union(*own.needs.values())
+    assert target_of({narrow.name: {}, wide.name: {}}, every) == wide.name
+    fewer = replace(own, needs={name: x for name, x in own.needs.items() if name != wide.name})
+    monkeypatch.setattr(manifest, "host_architecture", lambda: fewer)
+    if narrow.name != wide.name:
+        assert target_of({narrow.name: {}, wide.name: {}}, every) == narrow.name
+    assert target_of({wide.name: {}}, every) is None

@@ -10,7 +10,17 @@ from cgraph.engine.cpu.code import Symbol
 from cgraph.errors import FormatError
 from cgraph.kernels.kernel import ARENA, Pointer, View
 from cgraph.ops.leaf import Const
-from cgraph.saved.entry import add_code, callback_labels, in_program_order, plain, target_of, view_entry, weights_of
+from cgraph.record import replace
+from cgraph.saved.entry import (
+    add_code,
+    callback_labels,
+    compiled_entry,
+    in_program_order,
+    plain,
+    target_of,
+    view_entry,
+    weights_of,
+)
 from cgraph.saved.layout import KINDS, PAGE
 from cgraph.saved.pieces import Pieces
 from tests.support.emulated import TilesEngine
@@ -140,3 +150,28 @@ def test_pages_of_weights_of_a_ring_are_released_in_their_order(monkeypatch):
     ring = SimpleNamespace(nbytes=PAGE, pieces=[SimpleNamespace(constant=i) for i in (2, 0)])
     weights_of(code_of([], ARRAYS), ring)
     assert [id(x) for x in released] == [id(ARRAYS[2]), id(ARRAYS[0])]
+
+
+def test_code_for_a_target_that_no_list_of_features_knows_is_refused_by_its_name(monkeypatch):
+    x = cg.Var((3,), name="x")
+    f = cg.compile(cg.cumsum(x, 0), [x])
+    name = f.program.target.name
+    monkeypatch.setattr("cgraph.saved.entry.needs_of", lambda target: None)
+    with pytest.raises(FormatError, match=f"code for the target '{name}' cannot be saved. Compile for another target"):
+        target_of(f)
+    monkeypatch.setattr("cgraph.saved.entry.needs_of", lambda target: frozenset())
+    assert target_of(f).name == name
+
+
+@pytest.mark.parametrize("ring", [None, "empty"])
+def test_a_ring_without_pieces_has_no_file_of_weights(ring):
+    """As of a program whose constants all stay in memory."""
+    x = cg.Var((30,), name="x")
+    f = cg.compile(cg.cumsum(x * np.arange(30, dtype="f4"), 0), [x])
+    code, files = f.program.code, {}
+    program = SimpleNamespace(code=replace(code, ring=SimpleNamespace(pieces=(), nbytes=0) if ring else None))
+    stand_in = SimpleNamespace(program=program, incremental=f.incremental, outputs=f.outputs, precision=None)
+    entry = compiled_entry(stand_in, target_of(f), {x: 0}, files)
+    assert entry["ring"] is None and not any(name.startswith("weights") for name in files)
+    assert entry["variables"] == [0] and len(entry["kernels"]) == len(code.kernels)
+    assert sum(name.startswith("constants") for name in files) == 1

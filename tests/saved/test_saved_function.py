@@ -125,3 +125,67 @@ def test_a_value_lies_in_its_file_to_the_last_byte(saved, missing):
             SavedFunction(parts, 1)
     else:
         assert SavedFunction(parts, 1).state["count"].value == 4
+
+
+def two_cells(names):
+    """Adds x to each of two cells, after it returned their sum."""
+    x = cg.Var((3,), name="x")
+    cells = [cg.Var((3,), name=name) for name in names]
+    for i, cell in enumerate(cells):
+        cell.assign(np.full(3, i + 1, "f4"))
+    return cg.compile(cells[0] + cells[1], [x], {cell: cell + x for cell in cells})
+
+
+@pytest.mark.parametrize(("one", "other", "shared"), [
+    ("ab", "ab", "ab"), ("ab", "ba", "ab"), ("ab", "bc", "b"), ("ab", "cd", ""), ("ab", "ca", "a"),
+])  # fmt: skip
+def test_every_cell_of_a_common_name_is_shared_and_no_other(tmp_path, one, other, shared):
+    for name, cells in (("one", one), ("other", other)):
+        two_cells(cells).save(tmp_path / name)
+    f, g = cg.load(tmp_path / "one"), cg.load(tmp_path / "other")
+    own = {name: x.cell for name, x in f.state.items()}
+    f.share_cells(g)
+    for name, x in f.state.items():
+        assert x.cell is (g.state[name].cell if name in shared else own[name])
+    values = {name: x.value[0] for name, x in f.state.items()}
+    np.testing.assert_array_equal(f(ONES), np.full(3, sum(values.values())))
+    assert {name: x.value[0] for name, x in f.state.items()} == {name: n + 1 for name, n in values.items()}
+    for name in shared:
+        assert g.state[name].value[0] == values[name] + 1
+
+
+def test_values_of_several_cells_come_from_their_own_places(tmp_path):
+    x = cg.Var((2,), name="x")
+    shapes = {"a": ((3,), "f4"), "b": ((), "i8"), "c": ((2, 2), "i2"), "d": ((5,), "u1"), "e": ((2,), "f8")}
+    cells = {name: cg.Var(shape, dtype, name) for name, (shape, dtype) in shapes.items()}
+    for i, (name, cell) in enumerate(cells.items()):
+        if name != "c":
+            cell.assign(
+                np.arange(10 * i, 10 * i + np.prod(cell.shape, dtype=int)).reshape(cell.shape).astype(cell.dtype)
+            )
+    outputs = {name: cell + cell for name, cell in cells.items()} | {"x": x * 2}
+    cg.compile(outputs, inputs=[x]).save(tmp_path / "saved")
+    f = cg.load(tmp_path / "saved")
+    assert f.state["c"].cell.array is None
+    f.state["c"].assign(np.full((2, 2), 3, "i2"))
+    found = f(np.float32([1, 2]))
+    assert found["c"].tolist() == [[6, 6], [6, 6]] and found["x"].tolist() == [2, 4]
+    for i, name in enumerate(cells):
+        if name != "c":
+            assert found[name].ravel().tolist() == [2 * n for n in range(10 * i, 10 * i + found[name].size)], name
+            assert found[name].dtype == cells[name].dtype
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("single", [False, True])
+def test_only_a_single_output_is_returned_by_itself(tmp_path, count, single):
+    """A manifest that says so of two outputs does not make one of them the result."""
+    x = cg.Var((3,), name="x")
+    cg.compile([x + 1, x * 2][:count], [x]).save(tmp_path / "saved")
+    parts = cg.load(tmp_path / "saved").parts
+    parts.manifest.entries["single"] = single
+    found = SavedFunction(parts, 1)(ONES)
+    if single and count == 1:
+        assert isinstance(found, np.ndarray) and found.tolist() == [2, 2, 2]
+        return
+    assert isinstance(found, list) and [y.tolist() for y in found] == [[2, 2, 2], [2, 2, 2]][:count]

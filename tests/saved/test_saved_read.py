@@ -142,3 +142,19 @@ def test_a_pickle_of_another_version_is_refused_whatever_it_holds(saved):
     for more in ({}, {"graph.onnx": b"a graph"}):
         with pytest.raises(FormatError, match=r"it was saved by cgraph 0\.1"):
             unpickle(other | more)
+
+
+@pytest.mark.parametrize("change", [{"cgraph": "0.0.1"}, {"version": 1}, {"system": "another one"}, {"targets": {}}])
+def test_a_pickle_that_does_not_fit_is_refused_even_if_it_has_a_graph(monkeypatch, change):
+    """Only that of a folder is compiled."""
+    monkeypatch.setattr(read, "compile_graph", lambda *_: pytest.fail("a graph was compiled"))
+    x = cg.Var((3,), name="x")
+    files = bytes_of([cg.compile(cg.cumsum(x, 0), [x])])
+    entries = json.loads(files[MANIFEST])
+    entries.pop("crc32")
+    reasons = {"cgraph": "it was saved by", "version": "it was saved by", "system": "it was saved for another one",
+               "targets": "it holds code for nothing"}  # fmt: skip
+    changed = files | {MANIFEST: with_sum(json.dumps(entries | change)), "graph.onnx": b"a graph"}
+    with pytest.raises(FormatError, match=reasons[next(iter(change))]):
+        unpickle(changed)
+    assert unpickle(files | {MANIFEST: with_sum(json.dumps(entries))})(ONES).tolist() == [1, 2, 3]

@@ -152,3 +152,52 @@ def test_a_list_for_other_inputs_is_refused():
     for part in (None, [], [None]):
         with pytest.raises(FormatError, match="an input of texts"):
             texts_of(part, [1, 2])
+
+
+def test_each_input_of_texts_has_its_own_entry():
+    """One of no texts among them."""
+    other = TextInput((2, 2), False, (TextFeature(np.array([3, 0, 1]), "NONE"),))
+    rows = [cg.Var((n,), "int64", name) for name, n in (("a", TEXT.size), ("b", 4), ("c", other.size))]
+    parts = [json.loads(json.dumps(text_entry(x))) for x in (TEXT, None, other)]
+    found = texts_of(parts, rows)
+    assert list(found) == [rows[0], rows[2]]
+    assert found[rows[0]].shape == (3,) and found[rows[2]].shape == (2, 2)
+    assert found[rows[2]].features[0].index.tolist() == [3, 0, 1]
+    for i, wrong in ((0, cg.Var((TEXT.size,), "int32")), (2, cg.Var((other.size + 1,), "int64"))):
+        with pytest.raises(FormatError, match="an input of texts"):
+            texts_of(parts, [wrong if i == k else x for k, x in enumerate(rows)])
+    for wrong in (parts[:2], [*parts, None], tuple(parts), {}):
+        with pytest.raises(FormatError, match="an input of texts"):
+            texts_of(wrong, rows)
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("features", 0, "index"), [2, [2, 0]]), (("features", 0, "index"), ["21", [2, 0]]),
+    (("features", 0, "index"), [[2, 1], "20"]), (("features", 0, "index"), [[2, 1], {"0": 1}]),
+    (("features", 0, "index"), [[2, 1], [2, True]]), (("features", 0, "index"), [[2, 1], [2, 0, 1]]),
+    (("features", 0, "index"), [[2, 1], [2, 4]]), (("features", 0, "index"), [[2, True], [2, 0]]),
+    (("features", 0, "grams"), [["fox", 0]]), (("features", 0, "grams"), [[{"fox": 1}, 0]]),
+    (("features", 0, "grams"), [[["fox"], 4]]), (("features", 0, "grams"), [[["fox"], True]]),
+    (("features", 0, "grams"), [[["fox"], 0], [["a"], 3]]), (("features", 0, "grams"), [[["fox", 1], 0]]),
+    (("shape",), [3, -1]), (("shape",), [3.0]), (("features", 0, "columns"), 2), (("features", 0, "skips"), True),
+    (("features", 1, "index"), [[1], [3]]), (("features", 1, "case"), None),
+], ids=str)  # fmt: skip
+def test_each_part_of_an_entry_has_its_type_and_range(path, value):
+    with pytest.raises(FormatError, match="of a saved function is malformed"):
+        read(changed(*path, value))
+
+
+@pytest.mark.parametrize(("path", "value"), [
+    (("features", 0, "grams"), [[["fox"], 2], [["a", "dog"], 0]]), (("features", 0, "index"), [[2], [0, 2]]),
+    (("features", 0, "index"), [[1, 2], [2, 2]]), (("features", 0, "skips"), 0), (("features", 1, "index"), [[], [2]]),
+], ids=str)  # fmt: skip
+def test_an_entry_may_reach_its_ends(path, value):
+    text = read(changed(*path, value))
+    if path[-1] == "grams":
+        assert text.features[0].grams == {("fox",): 2, ("a", "dog"): 0}
+    elif path[-1] == "index":
+        shape, places = value
+        index = text.features[path[1]].index
+        assert index.shape == tuple(shape) and index.ravel().tolist() == places
+    else:
+        assert text.features[0].skips == 0

@@ -15,7 +15,7 @@ from cgraph.running.string_codes import StringCodes
 from cgraph.running.text_features import TextFeature, TextInput, TextSplitter
 from cgraph.saved.layout import MANIFEST, with_sum
 from cgraph.saved.manifest import SavedOutput, SavedVar
-from cgraph.saved.trimmed import case_of, pair_of, strings_of, trims_of
+from cgraph.saved.trimmed import case_of, pair_of, strings_of, trims_entry, trims_of
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
 
@@ -265,3 +265,92 @@ def test_codes_of_strings_are_signed_integers(dtype, fits):
         return
     with pytest.raises(FormatError, match="an input of strings"):
         strings_of(entry, manifest, 1)
+
+
+def model_of_axes():
+    """A result of two dynamic lengths, one of three alternatives of several, and two conditions."""
+    x, n, m = cg.Var((3, 4), name="x"), cg.Var((), "int64", "n"), cg.Var((), "int64", "m")
+    others = (
+        Alternative(n == 0, x * 10, {1: m + 0}), Alternative(n == 1, cg.reshape(x + 1, (12,)), {0: m * 3}),
+    )  # fmt: skip
+    return Model(
+        (x, n, m), (x * 2, x + 5), ("a", "b"), counts={0: {0: n + 0, 1: m + 0}, 1: {1: n + 1, 0: m - 1}},
+        choices={1: others}, checks={n < 4: "n is too large", m > 0: "m must be positive"},
+    )  # fmt: skip
+
+
+def test_lengths_of_several_axes_and_several_alternatives_and_conditions(tmp_path):
+    for copy in [model_of_axes().compile(), *copies(model_of_axes().compile(), tmp_path)]:
+        for n, m in ((2, 3), (3, 1), (0, 2), (1, 4), (2, 1), (3, 4)):
+            a, b = copy(TABLE, n, m)
+            np.testing.assert_array_equal(a, 2 * TABLE[:n, :m])
+            own = (TABLE + 5)[: m - 1, : n + 1]
+            want = {0: 10 * TABLE[:, :m], 1: (TABLE + 1).reshape(-1)[: 3 * m]}.get(n, own)
+            np.testing.assert_array_equal(b, want)
+        with pytest.raises(InputError, match="n is too large"):
+            copy(TABLE, 4, 1)
+        with pytest.raises(InputError, match="m must be positive"):
+            copy(TABLE, 1, 0)
+        with pytest.raises(InputError, match="5 elements along axis 1"):
+            copy(TABLE, 2, 5)
+
+
+def model_of_mixed_inputs():
+    """Numbers, and two inputs of words, of which the second result is one."""
+    x, first, second = cg.Var((3,), name="x"), cg.Var((3,), "int64", "first"), cg.Var((2,), "int64", "second")
+    strings = StringCodes({"no": 0, "yes": 1}, frozenset([second, first]), frozenset([1]))
+    outputs = x + first.astype("float32"), second[::-1] + 0, first == 1
+    return Model((x, first, second), outputs, ("sum", "back", "is_yes"), strings=strings)
+
+
+def test_strings_beside_numbers(tmp_path):
+    x = np.float32([1, 2, 3])
+    for copy in [model_of_mixed_inputs().compile(), *copies(model_of_mixed_inputs().compile(), tmp_path)]:
+        total, back, is_yes = copy(x, ["yes", "no", "yes"], ["no", "yes"])
+        assert total.tolist() == [2, 2, 4] and back.tolist() == ["yes", "no"] and is_yes.tolist() == [True, False, True]
+        with pytest.raises(InputError, match="not a string"):
+            copy(x, ["yes", "no", "yes"], [0, 1])
+    entry = trims_entry(model_of_mixed_inputs().compile())["strings"]
+    assert entry == {"words": ["no", "yes"], "inputs": [1, 2], "outputs": [1], "texts": [None, None]}
+
+
+@pytest.mark.parametrize("kinds", [("b",), ("b", "b"), ("f", "b"), ("b", "f"), ("b", "i", "b")])
+@pytest.mark.parametrize("shape", [(), (1, 1), (2,)])
+def test_every_condition_is_one_bool(kinds, shape):
+    """They follow an output that is no condition."""
+    dtypes = {"b": "bool", "f": "float32", "i": "int64"}
+    outputs = [SavedOutput(Spec((3,), np.dtype("f4")))]
+    outputs += [SavedOutput(Spec(shape, np.dtype(dtypes[k]))) for k in kinds]
+    manifest = SimpleNamespace(outputs=outputs, names=("y",))
+    entry = {"cases": [[[-1, 0, []]]], "texts": [f"condition {k}" for k in kinds], "strings": None}
+    if set(kinds) == {"b"} and shape != (2,):
+        assert trims_of(entry, manifest).texts == tuple(entry["texts"])
+        return
+    with pytest.raises(FormatError, match="conditions of results of dynamic length"):
+        trims_of(entry, manifest)
+
+
+@pytest.mark.parametrize(("pairs", "cut"), [
+    ([], {}), ([[0, 1]], {0: 1}), ([[0, 1], [1, 2]], {0: 1, 1: 2}), ([[1, 1], [0, 1]], {1: 1, 0: 1}),
+    ([[0, 1], [2, 1]], None), ([[0, 1], [3, 1]], None), ([[0, 1], [1, 0]], None), ([[0, 1], [1, 3]], None),
+])  # fmt: skip
+def test_each_axis_of_a_case_has_its_length(pairs, cut):
+    outputs = [cg.Var((3, 4)), cg.Var((), "int64"), cg.Var((1,), "uint8")]
+    if cut is None:
+        with pytest.raises(FormatError, match="malformed"):
+            case_of([-1, 0, pairs], outputs)
+        return
+    assert case_of([-1, 0, pairs], outputs).cut == cut
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+def test_each_input_of_strings_is_of_integers(wrong):
+    inputs = tuple(SavedVar(f"x{i}", Spec((3,), np.dtype("f4" if i == wrong else "i8")), "") for i in range(3))
+    for listed in ([0, 1], [1, 2], [2, 0], [2], []):
+        entry = {"words": ["a"], "inputs": listed, "outputs": [0]}
+        if wrong in listed:
+            with pytest.raises(FormatError, match="an input of strings"):
+                strings_of(entry, SimpleNamespace(inputs=inputs), 1)
+            continue
+        found = strings_of(entry, SimpleNamespace(inputs=inputs), 1)
+        assert found.inputs == {inputs[i] for i in listed} and found.outputs == {0}

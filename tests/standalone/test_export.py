@@ -391,3 +391,39 @@ def test_large_constants_are_aligned_as_the_machine_reads_them(target, second, t
     y = cg.cumsum(cg.cumsum(x * one, 0) * other, 0)
     assert cg.export(y, x, tmp_path / "m", target=target, check=False).constant_nbytes == second + 68
     assert not (tmp_path / "m/check").exists()
+
+
+def nothing_to_do():
+    """An input is returned; no kernel, constant, arena or state."""
+    x = cg.Var((3,), "float32", "x")
+    return [x], [x], None
+
+
+def a_state_of_nothing():
+    """Beside inputs and outputs of no elements, of which one is the state."""
+    e = cg.Var((0, 3), "float32", "e").assign(np.zeros((0, 3), "f4"))
+    x, y = cg.Var((0, 3), "float32", "x"), cg.Var((2,), "float32", "y")
+    return [x * 2, y + 1, e], [x, y], {e: e + x}
+
+
+def parts_of_a_constant():
+    """A column and rows of one constant, which calls read at their places and which are returned."""
+    c, x = cg.Const(np.arange(600, dtype="f4").reshape(20, 30)), cg.Var((5,), "float32", "x")
+    return [cg.cumsum(x + c[7:12, 3], 0), c[3, 4:9] * x, c[2:]], [x], None
+
+
+@pytest.mark.parametrize(("form", "memory"), [("whole", "static"), ("shared", "caller"), ("c", "static")])
+@pytest.mark.parametrize(("build", "sizes"), [
+    (nothing_to_do, (0, 0, 0)), (a_state_of_nothing, (64, 8, 0)), (parts_of_a_constant, (128, 2224, 0)),
+])  # fmt: skip
+def test_exports_without_state_constants_or_steps_and_of_parts_of_constants_have_the_bits_of_the_twin(
+    build, sizes, form, memory, tmp_path
+):
+    require("cc", "gcc")
+    outputs, inputs, updates = build()
+    reset = updates is not None
+    result = cg.export(outputs, inputs, tmp_path / "m", target=host_target().name, updates=updates, form=form,
+                       memory=memory, reset=reset)  # fmt: skip
+    assert run_export(tmp_path / "m").outputs == (tmp_path / "m/check/out.bin").read_bytes()
+    assert (result.arena_nbytes, result.constant_nbytes >= sizes[1], result.state_nbytes) == (sizes[0], True, sizes[2])
+    assert str(result).splitlines()[1].startswith(f"RAM    arena {sizes[0]} B, state 0 B, stack ")

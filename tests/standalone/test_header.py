@@ -8,7 +8,16 @@ import pytest
 
 from cgraph.ir.spec import Spec
 from cgraph.record import replace
-from cgraph.standalone.header import c_string, comment, error_text, example, header, parameters
+from cgraph.standalone.header import (
+    c_string,
+    comment,
+    error_text,
+    example,
+    example_of_all,
+    header,
+    header_of_all,
+    parameters,
+)
 from cgraph.standalone.interface import Interface
 from cgraph.standalone.memory import caller_layout, static_layout
 from tests.support.exports import counter, facts
@@ -118,3 +127,38 @@ def test_a_run_without_values_takes_nothing_and_names_of_an_example_are_distinct
     text = example(counter(("i", "i_")), static_layout())
     first, second = re.findall(r"static (?:float|int32_t) (i\w+)\[(?:300|3)\];", text)[:2]
     assert first != second and "i" not in (first, second) and f"m_run({first}, {second}, total, some)" in text
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("memory", ["static", "caller"])
+def test_several_runs_share_one_arena_and_each_has_its_own_sizes(count, memory):
+    """The largest arena; stacks that are known; errors of all; an example that runs one after another."""
+    one = counter()
+    programs = [replace(one, suffix=f"_{i}", arena_nbytes=one.arena_nbytes + 64 * (i % 2)) for i in range(count)]
+    if count == 1:
+        programs = [one]
+    largest = max(x.arena_nbytes for x in programs)
+    layout = static_layout() if memory == "static" else caller_layout(one.interface, largest)
+    known = facts(stacks={"m_run_0": 40, "m_run_1": None, "m_run_2": 80})
+    text = header_of_all(programs, layout, known)
+    sizes = defines(text)
+    assert int(sizes["M_ARENA_BYTES"]) == largest
+    assert ("the largest memory plan's" in text) is (count > 1) and ("one run at a time" in text) is (count > 1)
+    if count > 1:
+        assert [int(sizes[f"M_{i}_ARENA_BYTES"]) for i in range(count)] == [x.arena_nbytes for x in programs]
+        assert [sizes.get(f"M_{i}_STACK_BYTES") for i in range(count)] == ["40", None, "80"][:count]
+        assert [sizes[f"M_{i}_INPUT_X_BYTES"] for i in range(count)] == ["1200"] * count
+        assert all(f"int m_run_{i}({parameters(one.interface, layout)});" in text for i in range(count))
+    assert text.count("m_error(int error)") == 1 and text.count("extern float m_mean") == (memory == "static")
+    for has_threads in (False, True):
+        shown = example_of_all(programs, layout, has_threads)
+        calls = re.findall(r"int error = (m_run\w*)\((.*)\);", shown)
+        assert [name for name, _ in calls] == [x.run_name for x in programs]
+        for _, arguments in calls:
+            parts = arguments.split(", ")
+            assert (parts[0] == "memory") is (memory == "caller") and (parts[-1] == "NULL") is has_threads
+        bodies = re.findall(r"if \(!error\) error = run_(\d)\((\w*)\);", shown)
+        passed = "memory" if memory == "caller" else ""
+        assert bodies == ([(str(i), passed) for i in range(count)] if count > 1 else [])
+        assert shown.count("m_begin(memory)") == (memory == "caller") and shown.count("int main(void)") == 1
+        assert shown.count("static float x[300];") == count

@@ -69,3 +69,28 @@ def test_a_value_is_written_in_c_order():
     v = cg.Var((2, 3), name="v")
     v.assign(np.arange(6, dtype="f4").reshape(3, 2).T, copy=False)
     assert np.frombuffer(present_bytes(v), "f4").tolist() == [0, 2, 4, 1, 3, 5]
+
+
+def test_names_of_several_outputs_are_their_own_unless_given():
+    x, y = cg.Var((2,), name="x"), cg.Var((3,), name="y")
+    f = cg.compile([x, y, x + 1], [x, y])
+    own = interface_of(f, "m")
+    assert len({v.name for v in (*own.inputs, *own.outputs)}) == 5
+    assert [v.name for v in own.outputs[:2]] == ["x_out", "y_out"] and own.outputs[2].name.isidentifier()
+    assert [v.spec.shape for v in own.outputs] == [(2,), (3,), (2,)]
+    assert [v.name for v in interface_of(f, "m", ["a", "b", "c"]).outputs] == ["a", "b", "c"]
+
+
+def test_state_of_other_functions_is_part_of_the_interface():
+    x, v, w = cg.Var((2,), name="x"), cg.Var((2,), name="v"), cg.Var((3,), name="w")
+    for each in (v, w):
+        each.assign(np.zeros(each.shape))
+    f = cg.compile([x + v], [x], {v: v + x})
+    assert [y.source for y in interface_of(f, "m").state] == [v]
+    assert [y.source for y in interface_of(f, "m", state=[w, v]).state] == [w, v]
+    assert interface_of(f, "m", state=[]).state == ()
+    with pytest.raises(FormatError, match=r"x float32\[2\] is an input and the target of an update"):
+        check_vars(f, [w, x])
+    with pytest.raises(FormatError, match=r"u float32\[1\] has no value to export"):
+        check_vars(f, [v, cg.Var((1,), name="u")])
+    check_vars(f, [w])

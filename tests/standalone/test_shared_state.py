@@ -45,3 +45,28 @@ def test_vars_of_one_name_and_other_dtypes_are_refused_even_if_their_bytes_are_e
     other = cg.Var((2,), dtype, "v").assign(np.full(2, value, dtype))
     with pytest.raises(FormatError, match=rf"v is {dtype}\[2\] at one size and float32\[2\] at another"):
         check_same(variable("v", value), other)
+
+
+@pytest.mark.parametrize("empty", ["first", "second", "both"])
+def test_a_var_without_a_value_is_compared_by_its_spec_alone(empty):
+    first, second = variable("v", 1), variable("v", 2)
+    bare = cg.Var((2,), "float32", "v"), cg.Var((2,), "float32", "v")
+    pair = (bare[0] if empty != "second" else first), (bare[1] if empty != "first" else second)
+    check_same(*pair)
+    wide = cg.Var((3,), "float32", "v")
+    with pytest.raises(FormatError, match=r"v is float32\[3\] at one size"):
+        check_same(pair[0], wide)
+
+
+def test_places_of_each_function_are_in_the_order_of_all():
+    """The second has what the first lacks, in another order, and reads a Var of a name that is state elsewhere."""
+    a, b, c, d = (variable(name, i) for i, name in enumerate("abcd"))
+    other_a, other_c = variable("a", 0), variable("c", 2)
+    first = cg.compile([a + b], [], {b: b + 1, a: a + 1})
+    second = cg.compile([other_c + d], [], {d: d + 1, other_c: other_c * 2, other_a: other_a + 1})
+    third = cg.compile([c + a], [])
+    states = shared_state([first, second, third])
+    assert names(states) == [["b", "a", "d", "c"]] * 3
+    assert [x is y for x, y in zip(states[0], (b, a, d, other_c))] == [True] * 4
+    assert [x is y for x, y in zip(states[1], (b, other_a, d, other_c))] == [True] * 4
+    assert [x is y for x, y in zip(states[2], (b, a, d, c))] == [True] * 4

@@ -3,11 +3,13 @@
 import re
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.kernels.control import BEGIN, REPEAT, SKIP
-from cgraph.standalone.entry import EntryWriter, llvm_bytes
+from cgraph.kernels.control import BEGIN, BETWEEN, REPEAT, SKIP
+from cgraph.record import replace
+from cgraph.standalone.entry import EntryWriter, entry_text, llvm_bytes
 from cgraph.standalone.memory import caller_layout, static_layout
 from cgraph.standalone.program import Address, Moving, RowJump
 from tests.support.exports import counter, exported
@@ -113,3 +115,34 @@ def test_without_state_or_constants_there_is_still_a_byte_of_each():
     text = writer(exported([cg.cumsum(x, 0)], [x], names=["y"])).text()
     assert "@m_constants = external constant [1 x i8]" in text and "m_reset" not in text
     llvm.parse_assembly(text).verify()
+
+
+def test_a_jump_between_two_numbers_reads_a_count_and_goes_on_above_one_and_up_to_the_other():
+    entry = writer()
+    entry.jump(3, RowJump(BETWEEN, 6, at=Address("in:x", 16), value=2, high=5))
+    first, count, above, below, both = (x.strip().split(" = ")[1] for x in entry.body[:5])
+    assert first == "getelementptr i8, ptr %in_x, i64 16" and count == "load i64, ptr %v0, align 8"
+    assert (above, below, both) == ("icmp sgt i64 %v1, 2", "icmp sle i64 %v1, 5", "and i1 %v2, %v3")
+    assert [x.strip() for x in entry.body[5:]] == ["br i1 %v4, label %on3, label %row6", "on3:"]
+
+
+def test_a_state_of_nothing_has_a_byte_and_copies_none():
+    x, e = cg.Var((3,), name="x"), cg.Var((0, 4), name="e").assign(np.zeros((0, 4), "f4"))
+    program = exported([cg.cumsum(x, 0)], [x], {e: e * 2}, keeps_start=True, names=["y"])
+    for caller in (False, True):
+        entry = writer(program, caller=caller, has_reset=True)
+        text = entry.text()
+        assert ("@m_e = external global [1 x i8], align 16" in text) is not caller
+        assert "i64 0, i1 false)" in "\n".join(entry.helpers())
+        llvm.parse_assembly(text).verify()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_runs_of_one_module_share_the_largest_arena(order):
+    sizes = [64, 640, 128]
+    writers = [writer(replace(PROGRAM, suffix=f"_{i}", arena_nbytes=sizes[i])) for i in order]
+    text = entry_text(writers)
+    assert "@m_arena = internal global [640 x i8]" in text and text.count("@m_arena =") == 1
+    module = llvm.parse_assembly(text)
+    module.verify()
+    assert [f.name for f in module.functions if not f.is_declaration] == [f"m_run_{i}" for i in order]

@@ -159,3 +159,31 @@ def test_wasm_files_need_the_functions_of_their_import_section_and_perhaps_none(
     start = b"\0asm\1\0\0\0"
     assert undefined.undefined_names(start + before + imports + own) == ("cos", "expf")
     assert undefined.undefined_names(start + before + own) == ()
+
+
+def test_a_coff_file_may_end_with_further_entries_of_its_last_symbol():
+    def symbol(name, value=0, section=0, storage=2, others=0):
+        return struct.pack("<8sIhHBB", name, value, section, 0, storage, others)
+
+    for others in (0, 1, 2):
+        table = symbol(b"sin") + symbol(b".text", section=1, others=others) + symbol(b"no name") * others
+        raw = struct.pack("<HHIIIHH", 0x8664, 0, 0, 20, len(table) // 18, 0, 0) + table + struct.pack("<I", 4)
+        assert undefined.undefined_names(raw) == ("sin",)
+
+
+def test_tables_of_any_limits_stand_before_functions():
+    """A table and a memory have one limit or two, and a global its type and whether it changes."""
+
+    def named(name: bytes, rest: bytes) -> bytes:
+        return b"\x03env" + bytes([len(name)]) + name + rest
+
+    for limits in (b"\x00\x01", b"\x01\x01\x02", b"\x00\x81\x01", b"\x01\x81\x01\x82\x03"):
+        parts = [
+            named(b"t", b"\x01\x70" + limits), named(b"f", b"\x00\x05"), named(b"m", b"\x02" + limits),
+            named(b"g", b"\x00\x81\x01"), named(b"s", b"\x03\x7f\x01"), named(b"h", b"\x00\x00"),
+        ]  # fmt: skip
+        assert [*imported_functions(bytes([len(parts)]) + b"".join(parts), 0)] == ["f", "g", "h"]
+    assert [*imported_functions(b"\0", 0)] == []
+    assert [number_at(raw, 0) for raw in (b"\0", b"\x7f", b"\x80\x01", b"\xff\xff\x03")] == [
+        (0, 1), (127, 1), (128, 2), (65535, 3),
+    ]  # fmt: skip

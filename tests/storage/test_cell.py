@@ -45,7 +45,7 @@ def test_what_fits_has_the_dtype_of_the_var(value, spec, want):
     (np.array([1e300, 0]), F4, "numbers beyond 3.403e.38"), ([1.5, 2], I4, "int32 holds integers only"),
     (["a", "b"], F4, "x expects"), (np.array(["a", "b"]), F4, "holds no numbers"), (object(), F4, "holds no numbers"),
     (np.float32([1, 2]), Spec((2,), np.dtype("float64")), r"\.astype\('float64'\)"), ([1, [2]], F4, "x expects"),
-    (np.zeros(3), F4, "got float64"), ([1, 2**40], I4, "x expects"),
+    (np.zeros(3), F4, r"got float64\[3\]. Reshape it"), ([1, 2**40], I4, "x expects"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused_with_what_it_is(value, spec, match):
     with pytest.raises(InputError, match=match):
@@ -285,3 +285,22 @@ def test_plain_numbers_take_any_dtype_of_a_var(dtype):
         got = fitting_array(value, x.spec, "x")
         assert got.dtype == x.spec.dtype and got.tobytes() == x.value.tobytes()
         np.testing.assert_array_equal(cg.eval(cg.astype(x, "float32")), [1, 0])
+
+
+@pytest.mark.parametrize("copy", [None, True, False])
+def test_arrays_that_are_assigned_together_are_copied_unless_told_otherwise(copy):
+    xs = [cg.Var((2,), name=name) for name in "ab"]
+    arrays = [aligned_empty(F4) for _ in xs]
+    for array in arrays:
+        array[:] = 1, 2
+    assign_all(dict(zip(xs, arrays)), *([] if copy is None else [copy]))
+    for x, array in zip(xs, arrays):
+        array[:] = 5, 6
+        assert x.value.tolist() == ([5, 6] if copy is False else [1, 2])
+
+
+@pytest.mark.parametrize("values", [[1.5, 2.0], [2.0, 1.5], [1.0, float("nan")], [float("inf"), 1.0]])
+def test_one_fraction_in_a_list_of_numbers_is_enough_to_refuse_it(values):
+    with pytest.raises(InputError, match="x expects"):
+        fitting_array(values, I4, "x")
+    assert fitting_array([1.0, -3.0], I4, "x").tolist() == [1, -3]

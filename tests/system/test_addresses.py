@@ -38,3 +38,13 @@ def test_a_resized_array_has_its_new_address():
 def test_other_interpreters_read_the_interface(monkeypatch):
     monkeypatch.setattr(addresses.sys.implementation, "name", "pypy")
     assert not addresses.has_field()
+
+
+def test_an_address_of_nothing_is_0_and_each_probe_counts(monkeypatch):
+    """An array of another array's address is not read by its field."""
+    monkeypatch.setattr(addresses, "by_field", lambda x: addresses.by_interface(x) if x.size > 1 else 8)
+    assert not addresses.has_field()
+    monkeypatch.setattr(addresses, "by_field", lambda x: addresses.by_interface(x) if x.size == 1 else 8)
+    assert not addresses.has_field()
+    monkeypatch.setattr(addresses, "by_field", lambda x: addresses.by_interface(x))
+    assert addresses.has_field()

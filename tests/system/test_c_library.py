@@ -33,3 +33,14 @@ def test_other_systems_refuse_and_an_address_that_is_no_page_is_refused(monkeypa
     monkeypatch.setattr(sys, "platform", system)
     with pytest.raises(OSError, match=f"{system} has rules of its own"):
         make_executable(0, 64)
+
+
+@pytest.mark.parametrize(("system", "name"), [("win32", "ucrtbase"), ("linux", None), ("darwin", None)])
+def test_each_system_has_its_own_library(monkeypatch, system, name):
+    """Windows's is loaded by name, another one is that of this process, whose pages it protects."""
+    asked, library = [], type("Library", (), {"mprotect": type("Function", (), {})()})
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: asked.append(name) or library)
+    assert c_library.__wrapped__() is library and asked == [name]
+    types = getattr(library.mprotect, "argtypes", None)
+    assert types == (None if name else [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int])

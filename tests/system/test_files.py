@@ -40,6 +40,9 @@ def test_where_nothing_can_be_written_is_named(name, tmp_path, monkeypatch):
     with pytest.raises(OSError) as found:
         replace_file(name, [b"new"])
     assert os.path.isdir(found.value.filename) != ("none" in name) and ".part" not in str(found.value)
+    assert type(found.value) is (FileNotFoundError if "none" in name else IsADirectoryError)
+    path = os.path.realpath(name)
+    assert found.value.filename == (os.path.dirname(path) if "none" in name else path)
     assert [x.name for x in tmp_path.rglob("*")] == ["folder"]
 
 
@@ -132,3 +135,33 @@ def test_where_folders_have_no_descriptors_only_files_are_flushed(tmp_path, monk
         (part / "a").write_bytes(b"1")
     assert len(handles) == 2 and (tmp_path / "m" / "a").read_bytes() == b"1"
     assert sorted(x.name for x in tmp_path.iterdir()) == ["file", "m"]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_system_that_removes_a_file_when_it_is_closed_is_asked_to_do_so(tmp_path, monkeypatch, is_kept):
+    """Its name stays until then; elsewhere it is gone at once."""
+    flags, opened = [], os.open
+    monkeypatch.setattr(files, "REMOVED_WHEN_CLOSED", os.O_SYNC if is_kept else 0)
+    monkeypatch.setattr(os, "open", lambda path, how, mode: flags.append((how, mode)) or opened(path, how, mode))
+    with unnamed_file(tmp_path) as file:
+        file.write(b"content")
+        file.seek(0)
+        assert file.read() == b"content"
+        assert len(list(tmp_path.iterdir())) == is_kept
+    ((how, mode),) = flags
+    assert how & os.O_EXCL and how & os.O_CREAT and how & os.O_RDWR and mode == 0o600
+    assert (how & os.O_SYNC == os.O_SYNC) is is_kept
+
+
+def test_no_descriptor_stays_open(tmp_path):
+    """Neither of files nor of folders, also where writing fails."""
+    before = len(os.listdir("/proc/self/fd"))
+    replace_file(tmp_path / "file", [b"one"])
+    with new_folder(tmp_path / "m") as part:
+        (part / "a").write_bytes(b"1")
+    for fail in (lambda: replace_file(tmp_path / "file", failing()), lambda: replace_file(tmp_path / "m", [b""])):
+        with pytest.raises((KeyboardInterrupt, OSError)):
+            fail()
+    with unnamed_file(tmp_path):
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(os.listdir("/proc/self/fd")) == before

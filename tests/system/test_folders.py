@@ -143,3 +143,33 @@ def test_flags_decide_whether_a_link_is_followed(tmp_path):
     finally:
         close_folder(folder)
     assert (tmp_path / "inner" / "file").read_bytes() == b"content"
+
+
+def test_times_are_set_by_name_where_a_descriptor_has_none(monkeypatch, tmp_path):
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").write_bytes(b"")
+    for name in "ab":
+        os.utime(tmp_path / name, (0, 0))
+    with open(tmp_path / "a", "rb") as file:
+        monkeypatch.setattr(os, "supports_fd", os.supports_fd - {os.utime})
+        touch_in(str(tmp_path), "b", file.fileno())
+        assert (tmp_path / "a").stat().st_mtime == 0 < (tmp_path / "b").stat().st_mtime
+        monkeypatch.undo()
+        os.utime(tmp_path / "b", (0, 0))
+        touch_in(str(tmp_path), "b", file.fileno())
+        assert (tmp_path / "b").stat().st_mtime == 0 < (tmp_path / "a").stat().st_mtime
+
+
+def test_permissions_of_a_path_or_of_a_system_without_them_stay(monkeypatch, tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"")
+    path.chmod(0o600)
+    set_mode(str(path), 0o644)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with open(path, "rb") as file:
+        monkeypatch.delattr(os, "fchmod")
+        set_mode(file.fileno(), 0o644)
+        assert path.stat().st_mode & 0o777 == 0o600
+        monkeypatch.undo()
+        set_mode(file.fileno(), 0o644)
+    assert path.stat().st_mode & 0o777 == 0o644

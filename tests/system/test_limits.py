@@ -99,3 +99,8 @@ def test_macos_alone_may_refuse_a_limit_of_addresses(monkeypatch, system, refuse
         return
     limit_process(50, 7)
     assert limited == {"CPU": (5, 5), "CORE": (0, 0)} | ({} if refuses else {"AS": (50, 50)})
+
+
+@pytest.mark.parametrize(("value", "hard", "limit"), [(5, 0, 0), (0, 5, 0), (5, 5, 5), (5, -(1 << 60), 5), (0, -1, 0)])
+def test_a_hard_limit_of_nothing_is_one(value, hard, limit):
+    assert smaller(value, hard) == limit

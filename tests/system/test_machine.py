@@ -110,3 +110,21 @@ def test_only_linux_has_a_coarse_clock_and_sleeps_until_a_word_changes(monkeypat
     assert machine.system_name() == f"{system} a processor"
     assert machine.is_linux() is machine.has_futex() is is_linux
     assert quick_clock() == (6 if is_linux else machine.MONOTONIC_CLOCK)
+
+
+@pytest.mark.parametrize(("system", "count", "processors"), [
+    ("win32", None, 1), ("win32", 6, 6), ("darwin", None, 1), ("darwin", 8, 8), ("linux", None, 1),
+])  # fmt: skip
+def test_a_system_that_does_not_count_processors_has_one(monkeypatch, system, count, processors):
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(machine, "bits_of_affinity", lambda: 0)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert allowed_processors() == processors
+
+
+def test_processors_that_windows_allows_count_before_all(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(machine, "bits_of_affinity", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert allowed_processors() == 2

@@ -149,3 +149,26 @@ def test_blocks_of_the_least_and_of_the_most_bytes_are_kept(count, is_kept):
     large(count)
     assert [x.nbytes for x in FREE_BLOCKS.values()] == [4 * count + ALIGNMENT] * is_kept
     assert sum(x.nbytes for x in FREE_BLOCKS.values()) <= MOST_NBYTES
+
+
+def test_the_first_of_several_blocks_of_a_length_is_taken_and_the_next_if_another_thread_took_it():
+    free = FreeBlocks()
+    blocks = [np.empty(n, np.uint8) for n in (8, 16, 8, 8)]
+    for block in blocks:
+        free.give(block)
+
+    class Raced(FreeBlocks):
+        """Blocks of which another thread takes the first one that is asked for."""
+
+        def pop(self, key, default=None):
+            if not self.raced:
+                self.raced = True
+                super().pop(key)
+            return super().pop(key, default)
+
+    raced = Raced(free)
+    raced.raced = False
+    assert free.take(8) is blocks[0] and free.take(8) is blocks[2]
+    assert raced.take(8) is blocks[2] and list(raced.values()) == [blocks[1], blocks[3]]
+    assert raced.take(16) is blocks[1] and raced.take(16) is None and raced.take(7) is None
+    assert free.take(8) is blocks[3] and free.take(8) is None

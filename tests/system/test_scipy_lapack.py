@@ -71,3 +71,20 @@ def test_a_scipy_without_the_module_is_an_import_error(monkeypatch, has_package)
     monkeypatch.setattr(scipy_lapack, "find_spec", {"scipy.linalg": package}.get)
     with pytest.raises(ImportError, match=f"^{MODULE} is not installed$"):
         scipy_lapack.load_module()
+
+
+def test_a_module_without_a_loader_is_an_import_error(monkeypatch):
+    finder = SimpleNamespace(find_spec=lambda name, path: SimpleNamespace(loader=None))
+    monkeypatch.setattr(scipy_lapack, "PathFinder", finder)
+    with pytest.raises(ImportError, match=f"^{MODULE} is not installed$"):
+        scipy_lapack.load_module()
+
+
+def test_sizes_of_several_work_arrays_are_those_of_their_dtypes_in_order():
+    """Real and complex ones, and integers, beside arguments that are no work arrays."""
+    z, d, i = (np.dtype(x) for x in ("complex128", "float64", "int32"))
+    sizes = work_sizes("zheevd", "V", "L", 5, None, 5, None, z, -1, d, -1, i, -1)
+    assert len(sizes) == 3 and all(type(n) is int for n in sizes)
+    numbers, reals, integers = sizes
+    assert numbers >= 2 * 5 + 5**2 and reals == 1 + 5 * 5 + 2 * 5**2 and integers == 3 + 5 * 5
+    assert work_sizes("zheevd", "N", "L", 5, None, 5, None, z, -1, d, -1, i, -1)[1:] == (5, 1)

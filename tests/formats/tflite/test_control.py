@@ -6,7 +6,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
 from cgraph.ops.while_loop import WhileLoop
-from tests.support.tflite_models import Network
+from tests.support.tflite_models import Network, results_of
 
 BYTES, OTHERS = {"scale": 0.5, "zero": 0}, {"scale": 0.25, "zero": 0}
 
@@ -116,4 +116,39 @@ def test_branches_of_one_result_in_two_formats_are_refused():
     then, orelse = net.subgraph(bytes_input(BYTES)), net.subgraph(bytes_input(BYTES))
     y = net.op("IF", [p, x], {"dtype": "int8", **OTHERS}, then=then, orelse=orelse)
     with pytest.raises(FormatError, match="output 0 of then is quantised in another way"):
+        load(net.bytes(y))
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_branch_gets_each_of_its_operands_in_order(taken):
+    """Of floats and of two formats of bytes; each branch returns them in another order."""
+    forms = [{"dtype": "int8", **BYTES}, {"dtype": "float32"}, {"dtype": "uint8", "scale": 0.25, "zero": 3}]
+
+    def branch(order):
+        def build(inner):
+            numbers = [inner.input((2,), **form) for form in forms]
+            return [numbers[i] for i in order]
+
+        return build
+
+    net = Network()
+    operands = [net.input((2,), **form) for form in forms]
+    p = net.op("LESS", [net.input(()), net.constant(np.float32(0))], "bool")
+    results = [forms[0], forms[1]]
+    then, orelse = net.subgraph(branch((0, 1))), net.subgraph(lambda inner: [
+        branch((0, 1))(inner)[0], inner.op("NEG", [inner.inputs[1]]),
+    ])  # fmt: skip
+    made = net.op("IF", [p, *operands], *results, then=then, orelse=orelse)
+    values = np.int8([5, -7]), np.float32([1.5, -2]), np.uint8([9, 200]), np.float32(-1 if taken else 1)
+    whole, floats = results_of(net, made, *values)
+    np.testing.assert_array_equal(whole, values[0], strict=True)
+    np.testing.assert_array_equal(floats, values[1] if taken else -values[1], strict=True)
+
+
+def test_an_operand_of_a_branch_that_is_left_out_is_missing():
+    net = Network()
+    p = net.op("LESS", [net.input(()), net.constant(np.float32(0))], "bool")
+    graph = net.subgraph(lambda inner: identity(inner))
+    y = net.op("IF", [p, -1], then=graph, orelse=graph)
+    with pytest.raises(FormatError, match="in IF 1: .*operand 1 is missing"):
         load(net.bytes(y))

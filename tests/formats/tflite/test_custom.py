@@ -120,3 +120,26 @@ def test_options_that_are_cut_off_are_refused():
 def test_maxima_have_an_activation_and_their_indices_stay(activation, most):
     found, index = pooled([[-9, -7], [-8, -9]], **WINDOW, activation=activation)
     assert found.tolist() == [[most]] and index.tolist() == [[np.float32(1.1)]]
+
+
+@pytest.mark.parametrize("padding", [SAME, VALID])
+@pytest.mark.parametrize(("size", "window", "stride"), [
+    ((4, 5), (3, 2), (3, 2)), ((3, 4), (5, 4), (2, 3)), ((1, 6), (2, 5), (2, 4)), ((5, 2), (1, 2), (2, 1)),
+])  # fmt: skip
+def test_a_transposed_convolution_is_cut_as_much_as_its_forward_one_is_padded(size, window, stride, padding):
+    """Of as many pixels as the image has here, with results at every stride."""
+    x = np.random.default_rng(1).integers(-4, 5, (2, *size, 3)).astype("f4")
+    filters = np.random.default_rng(2).integers(-4, 5, (4, *window, 3)).astype("f4")
+    bias = np.float32([1, 2, 3, 4])
+    net = Network()
+    operands = [net.input(x.shape), net.constant(filters), net.constant(bias)]
+    y = net.op(CONV, operands, padding=padding, stride_h=stride[0], stride_w=stride[1])
+    whole = np.zeros((2, *((n - 1) * s + w for n, s, w in zip(size, stride, window)), 4), "f4")
+    for i, j in np.ndindex(*size):
+        a, b = i * stride[0], j * stride[1]
+        whole[:, a : a + window[0], b : b + window[1]] += np.einsum("nc,krsc->nrsk", x[:, i, j], filters)
+    if padding == SAME:
+        total = [max((-(-n // s) - 1) * s + w - n, 0) for n, s, w in zip(size, stride, window)]
+        rows, columns = (slice(n // 2, k - (n - n // 2)) for n, k in zip(total, whole.shape[1:3]))
+        whole = whole[:, rows, columns]
+    np.testing.assert_array_equal(results_of(net, [y], x)[0], whole + bias, strict=True)

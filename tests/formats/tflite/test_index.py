@@ -162,3 +162,24 @@ def test_the_largest_come_in_descending_order_with_their_indices():
     values, places = results_of(net, pair, X)
     np.testing.assert_array_equal(values, -np.sort(-X)[..., :3], strict=True)
     np.testing.assert_array_equal(places, np.argsort(-X)[..., :3].astype("i4"), strict=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64"])
+@pytest.mark.parametrize("result", ["float32", "int32", "int64"])
+def test_one_hot_has_the_dtype_of_its_result_whatever_that_of_its_indices(dtype, result):
+    """Beside indices that are outside: the depth itself, and, of signed numbers, those below 0."""
+    places = np.array([[0, 3, 4], [2, 200 if dtype == "uint8" else -1, 1]]).astype(dtype)
+    net = Network()
+    values = [net.constant(np.array(n, "i4")) for n in (4, 7, -2)]
+    y = net.op("ONE_HOT", [net.input(places.shape, dtype), *values], result, axis=-1)
+    want = np.where(places[..., None] == np.arange(4), 7, -2).astype(result)
+    np.testing.assert_array_equal(results_of(net, [y], places)[0], want, strict=True)
+
+
+@pytest.mark.parametrize(("dtypes", "count"), [(("float32", "int32"), 1), (("float32", "int64"), 4)])
+def test_places_of_the_largest_have_their_own_dtype(dtypes, count):
+    net = Network()
+    pair = net.op("TOPK_V2", [net.input(X.shape), net.constant(np.array([count], "i4"))], *dtypes)
+    found = results_of(net, pair, X)
+    assert tuple(x.dtype.name for x in found) == dtypes
+    np.testing.assert_array_equal(found[1], np.argsort(-X)[..., :count])

@@ -90,3 +90,44 @@ def test_batches_of_products(turned):
     got = run(net, net.op("BATCH_MATMUL", operands, adjoint_x=turned[0], adjoint_y=turned[1]), a, b)
     want = (a.swapaxes(1, 2) if turned[0] else a) @ (b.swapaxes(1, 2) if turned[1] else b)
     assert_near(got, want, "float32 products")
+
+
+@pytest.mark.parametrize("asymmetric", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("activation", [0, 1, 2, 3])
+def test_products_of_floats_with_bytes_may_lack_a_bias_and_have_an_activation(asymmetric, biased, activation):
+    weights = rng.integers(-127, 128, (5, 4)).astype("i1")
+    net, x = Network(), (X * 3).reshape(6, 4)
+    operands = [net.input((6, 4)), net.constant(weights, scale=0.02), *([net.constant(B)] if biased else [])]
+    model = net.bytes(net.op("FULLY_CONNECTED", operands, activation=activation, asymmetric=asymmetric))
+    found = load(model)
+    got = evaluate(list(found.outputs), {found.inputs[0]: x})[0]
+    low, high = {0: (-np.inf, np.inf), 1: (0, np.inf), 2: (-1, 1), 3: (0, 6)}[activation]
+    wide = weights * np.float32(0.02)
+    want = np.clip(x @ wide.T + (B if biased else 0), low, high)
+    assert_near(got, want, "numbers of a unit", 2 * np.abs(x).max() / 127 * np.abs(wide).sum(1))
+    assert got.min() >= low and got.max() <= high and got.std() > 0.1
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (2, 3, 4), (1, 2, 3, 4), (4,)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_axes_before_the_rows_stay_where_told(shape, keepdims):
+    """Of floats, of floats with weights of bytes, and of bytes."""
+    x = rng.integers(-3, 4, shape).astype("f4")
+    weights, want = rng.integers(-3, 4, (5, 4)), (*shape[:-1], 5)
+    for is_quantised in (False, True):
+        net = Network()
+        how = {"scale": 1.0, "zero": 0} if is_quantised else {}
+        operands = [
+            net.input(shape, "int8" if how else "float32", **how),
+            net.constant(weights.astype("i1"), scale=1.0),
+        ]
+        if not how:
+            operands[1] = net.constant(weights.astype("f4"))
+        result = {"dtype": "int8", **how} if how else "float32"
+        found = run(
+            net, net.op("FULLY_CONNECTED", operands, result, keepdims=keepdims), x.astype("i1" if how else "f4")
+        )
+        exact = np.clip(x @ weights.T, -128, 127)
+        np.testing.assert_array_equal(found, exact if keepdims else exact.reshape(-1, 5))
+        assert found.shape == (want if keepdims else (x.size // 4, 5))

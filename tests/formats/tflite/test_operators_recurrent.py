@@ -9,8 +9,9 @@ from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
 from tests.support.tflite_byte_cases import Quantised
 from tests.support.tflite_byte_cases import lstm as lstm_of_bytes
-from tests.support.tflite_cases import both_ways, lstm, simple_cell, small_weights
-from tests.support.tflite_models import Network, results_of
+from tests.support.tflite_cases import both_ways, constant, lstm, simple_cell, small_weights
+from tests.support.tflite_models import Network, results_of, successive
+from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
 SEQUENCE, TANH = "UNIDIRECTIONAL_SEQUENCE_LSTM", {"activation": 4}
@@ -235,3 +236,126 @@ def test_each_operand_of_a_quantised_svdf_has_its_form(name, change):
     assert load(svdf_of()).outputs[0].shape == (2, 3)
     with pytest.raises(FormatError, match="a quantised SVDF must have int8 filters of features, int16 filters of time"):
         load(svdf_of(**{name: change}))
+
+
+WORDS = {"dtype": "int16", "scale": 2.0**-9, "zero": 0}
+
+
+def lstm_with(activation=4, result=None, state=None, x=None, weights="int8", computed=False, clip=0.0):
+    """A quantised LSTM of one step, some of whose operands have another form."""
+    net, rng = Network(), np.random.default_rng(1)
+    how = {"dtype": "int8", "scale": 0.01, "zero": 3}
+    x = x or {"dtype": "int8", "scale": 0.02, "zero": -5}
+
+    def constants(*shape):
+        low = 0 if weights == "uint8" else -127
+        return [net.constant(rng.integers(low, low + 255, shape).astype(weights), scale=0.01) for _ in range(4)]
+
+    inputs = constants(4, 3)
+    if computed:
+        inputs[1] = net.input((4, 3), weights, scale=0.01)
+    kept = net.variable((2, 4), **(state or how)), net.variable((2, 4), "int16", scale=2.0**-11)
+    biases = [net.constant(rng.integers(-99, 99, 4).astype("int32"), scale=0.0002) for _ in range(4)]
+    operands = [*inputs, *constants(4, 4), *[-1] * 3, *biases, -1, -1, *kept, *[-1] * 4]
+    forms = {name: x[name] for name in ("scale", "zero")}
+    y = net.op("LSTM", [net.input((2, 3), x["dtype"], **forms), *operands], result or how, activation=activation,
+               clip=clip)  # fmt: skip
+    between = [net.tensor((), "int16", scale=2.0**-12) for _ in range(4)]
+    net.operators[-1][8] = np.array([*between, net.tensor((), "int8", scale=0.01, zero=3)], "int32")
+    return net.bytes(y)
+
+
+@pytest.mark.parametrize(("change", "match"), [
+    *(({"activation": n}, "results in the format of its state, and the activation tanh") for n in (0, 1, 3, 5)),
+    ({"x": WORDS}, "a quantised LSTM must have bytes"), ({"result": WORDS, "state": WORDS}, "must have bytes"),
+    ({"state": {"dtype": "int8", "scale": 0.01, "zero": 4}}, "results in the format of its state"),
+    ({"state": {"dtype": "int8", "scale": 0.02, "zero": 3}}, "results in the format of its state"),
+    ({"weights": "uint8"}, "must be constant int8 without zero points"),
+    ({"computed": True}, "must be constant int8 without zero points"),
+], ids=str)  # fmt: skip
+def test_each_operand_of_a_quantised_lstm_has_its_form(change, match):
+    assert load(lstm_with()).outputs[0].shape == (2, 4)
+    with pytest.raises(FormatError, match=match):
+        load(lstm_with(**change))
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.05, 1.0, 1e9])
+def test_cells_of_a_quantised_lstm_are_clipped_as_the_reference_kernels_do(clip):
+    model = lstm_with(clip=clip)
+    x = np.random.default_rng(3).integers(-128, 128, (2, 3)).astype("int8")
+    rows = [(x,), (x[::-1].copy(),), (x,)]
+    function = load(model).compile(engine="reference")
+    for row, want in zip(rows, successive(model, rows), strict=True):
+        np.testing.assert_array_equal(function(*row)[0], want[0], strict=True)
+
+
+def svdf_shapes(x=(2, 5), slow=(6, 3), memory=(2, 18), biased=True):
+    """An SVDF of floats of two filters for each of three units."""
+    net = Network()
+    operands = [net.input(x), constant(net, RNG, 6, x[-1]), constant(net, RNG, *slow)]
+    operands.append(constant(net, RNG, 3) if biased else -1)
+    return net.bytes(net.op("SVDF", [*operands, net.variable(memory)], rank=2, activation=1))
+
+
+@pytest.mark.parametrize("change", [
+    {"x": (5,)}, {"x": (1, 2, 5)}, {"slow": (18,)}, {"slow": (6, 3, 1)}, {"memory": (2, 12)}, {"memory": (1, 18)},
+])  # fmt: skip
+def test_samples_and_filters_of_time_have_two_axes_and_fit_the_state(change):
+    assert load(svdf_shapes()).outputs[0].shape == (2, 3)
+    with pytest.raises(FormatError, match="of rank 2 do not fit"):
+        load(svdf_shapes(**change))
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_an_svdf_of_floats_is_its_formula_with_or_without_a_bias(biased, rank):
+    rng, net = np.random.default_rng(7), Network()
+    wide, slow, bias = (rng.uniform(-1, 1, shape).astype("f4") for shape in ((6, 5), (6, 3), (6 // rank,)))
+    operands = [net.input((2, 5)), net.constant(wide), net.constant(slow), net.constant(bias) if biased else -1]
+    model = net.bytes(net.op("SVDF", [*operands, net.variable((2, 18))], rank=rank, activation=1))
+    function, state = load(model).compile(engine="reference"), np.zeros((2, 6, 3))
+    for _ in range(4):
+        x = rng.uniform(-1, 1, (2, 5)).astype("f4")
+        state = np.concatenate([state[:, :, 1:], (x @ wide.T)[:, :, None]], 2)
+        want = (state * slow).sum(2).reshape(2, 6 // rank, rank).sum(2) + (bias if biased else 0)
+        assert_near(function(x)[0], np.maximum(want, 0), "float32 sums near zero")
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_neither_filters_of_features_nor_of_time_are_bytes_alone(which):
+    net = Network()
+    operands = [net.input((2, 5)), constant(net, RNG, 6, 5), constant(net, RNG, 6, 3), -1, net.variable((2, 18))]
+    operands[which] = net.constant(np.ones(((6, 5), (6, 3))[which - 1], "int8"), scale=0.1)
+    with pytest.raises(FormatError, match="SVDF of floats with weights of bytes is not supported"):
+        load(net.bytes(net.op("SVDF", operands, rank=2)))
+
+
+@pytest.mark.parametrize("clip", [0.0, 0.25, 2.0])
+@pytest.mark.parametrize("major", [False, True])
+def test_an_lstm_of_floats_clips_its_cells_and_has_samples_or_steps_first(clip, major):
+    """Step by step in NumPy; the state stays from run to run."""
+    rng, net, count = np.random.default_rng(9), Network(), 4
+    w, u, b = (
+        [rng.uniform(-2, 2, shape).astype("f4") for _ in range(4)] for shape in ((count, 3), (count, 4), (count,))
+    )
+    kept = [net.variable((2, count)) for _ in range(2)]
+    parts = [*map(net.constant, w), *map(net.constant, u), *[-1] * 3, *map(net.constant, b), -1, -1, *kept, *[-1] * 4]
+    shape = (5, 2, 3) if major else (2, 5, 3)
+    model = net.bytes(net.op(SEQUENCE, [net.input(shape), *parts], activation=4, clip=clip, time_major=major))
+    function = load(model).compile(engine="reference")
+    h = c = np.zeros((2, count))
+    for _ in range(2):
+        x = rng.uniform(-2, 2, shape).astype("f4")
+        rows = []
+        for t in range(5):
+            step = x[t] if major else x[:, t]
+            i, f, g, o = (step @ a.T + h @ r.T + s for a, r, s in zip(w, u, b))
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            c = np.clip(c, -clip, clip) if clip else c
+            h = sigmoid(o) * np.tanh(c)
+            rows.append(h)
+        assert_near(function(x)[0], np.stack(rows, 0 if major else 1), "float32 sums near zero")
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))

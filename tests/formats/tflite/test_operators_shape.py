@@ -238,3 +238,46 @@ def test_axes_of_one_are_dropped_where_told_or_all(axes, shape):
     y = net.op("SQUEEZE", [net.input((1, 2, 1, 3))], **({} if axes is None else {"axes": axes}))
     model = load(net.bytes(y))
     assert model.outputs[0].shape == shape
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_frame_may_have_a_number_that_is_computed_of_constants(first):
+    net = Network()
+    x = net.input(SHAPE)
+    if first:
+        eye = np.eye(3, dtype="f4").reshape(3, 1, 1, 3)
+        x = net.op("CONV_2D", [x, net.constant(eye), net.constant(np.zeros(3, "f4"))], stride_w=1, stride_h=1)
+    widths = ints(0, 0, 1, 2, 0, 3, 1, 0, shape=(4, 2))
+    fill = net.op("NEG", [net.constant(np.float32([2.5]))])
+    model = load(net.bytes(net.op("PADV2", [x, net.constant(widths), fill])))
+    found = evaluate(list(model.outputs), {model.inputs[0]: X})[0]
+    np.testing.assert_array_equal(found, np.pad(X, widths, constant_values=-2.5), strict=True)
+
+
+@pytest.mark.parametrize(("kind", "blocks", "rows"), [
+    ("SPACE_TO_BATCH_ND", (), 0), ("SPACE_TO_BATCH_ND", (1, 1, 1, 1), 4), ("SPACE_TO_BATCH_ND", (2, -2), 2),
+    ("SPACE_TO_BATCH_ND", (2, 2), 3), ("BATCH_TO_SPACE_ND", (), 0), ("BATCH_TO_SPACE_ND", (0, 2), 2),
+    ("BATCH_TO_SPACE_ND", (2, 0), 2), ("BATCH_TO_SPACE_ND", (-1, -2), 2), ("BATCH_TO_SPACE_ND", (1, 1), 1),
+    ("BATCH_TO_SPACE_ND", (1, 1, 1, 1, 1), 5),
+])  # fmt: skip
+def test_blocks_are_of_one_axis_at_least_and_leave_one(kind, blocks, rows):
+    pairs = ints(*[0] * (2 * rows), shape=(rows, 2))
+    with pytest.raises(FormatError, match=rf"in {kind} 0: blocks \[.*\] and (padding|crops) .* do not fit"):
+        computed(kind, ints(*blocks), pairs)
+
+
+@pytest.mark.parametrize("blocks", [(2,), (2, 3), (1, 3, 3), (4, 2, 3), (1, 1, 1)])
+def test_blocks_of_some_axes_become_samples_and_come_back(blocks):
+    """Each axis has its own size of blocks, padding and crops."""
+    m = len(blocks)
+    widths = [(0, -n % b + b * (i == 0)) for i, (n, b) in enumerate(zip(SHAPE[1:], blocks))]
+    got = computed("SPACE_TO_BATCH_ND", ints(*blocks), np.array(widths, "i4"))
+    padded = np.pad(X, [(0, 0), *widths, *[(0, 0)] * (3 - m)])
+    parts = []
+    for at in np.ndindex(*blocks):
+        parts.append(padded[(slice(None), *(slice(i, None, b) for i, b in zip(at, blocks)))])
+    np.testing.assert_array_equal(got, np.concatenate(parts), strict=True)
+    net = Network()
+    y = net.op("BATCH_TO_SPACE_ND", [net.input(got.shape), *map(net.constant, (ints(*blocks), np.array(widths, "i4")))])
+    model = load(net.bytes(y))
+    np.testing.assert_array_equal(evaluate(list(model.outputs), {model.inputs[0]: got})[0], X, strict=True)

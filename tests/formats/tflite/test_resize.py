@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 
+from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
+from cgraph.formats.tflite import load
 from cgraph.formats.tflite.operators.resize import UNIT, neighbours
-from tests.support.tflite_models import Network, results_of
+from tests.support.tflite_models import Network, reference, results_of
+from tests.support.tolerance import assert_near
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,16 @@ def test_sizes_and_coordinates_that_are_none_are_refused():
     for shape in ((4, 0), (0, 4), (4,), (4, 4, 4)):
         with pytest.raises(FormatError, match="images of"):
             resized("RESIZE_NEAREST_NEIGHBOR", x, shape)
+
+
+@pytest.mark.parametrize("kind", ["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"])
+@pytest.mark.parametrize("options", [{}, {"align_corners": True}, {"half_pixel": True}], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (5, 1), (9, 2), (3, 4)])
+def test_pictures_are_resized_as_the_reference_kernels_do(kind, options, shape):
+    """Also to a single row or column, and to their own size."""
+    x = np.random.default_rng(5).integers(-8, 9, (2, 3, 4, 2)).astype("f4")
+    net = Network()
+    model = net.bytes(net.op(kind, [net.input(x.shape), net.constant(np.array(shape, "i4"))], **options))
+    found = load(model)
+    got = evaluate(list(found.outputs), {found.inputs[0]: x})[0]
+    assert_near(got, reference(model, x)[0], "float32 formulas near zero")

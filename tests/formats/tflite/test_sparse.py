@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.errors import FormatError
-from cgraph.formats.tflite import load
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.tflite import load, wire
 from cgraph.formats.tflite.source import TfliteSource
+from cgraph.formats.tflite.sparse import Level, next_places
 from tests.support.hostile import flipped, harmless, refused
-from tests.support.tflite_models import Network, Table, ints, reference
+from tests.support.tflite_models import Network, Table, ints, reference, written
 
 INT32, UINT16, UINT8 = (1, "int32"), (2, "uint16"), (3, "uint8")
 
@@ -189,3 +191,32 @@ def test_a_few_values_of_a_huge_tensor_are_charged():
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))
 def test_changed_bytes_give_a_model_or_a_typed_error(flips):
     harmless(load, flipped(changed(lambda table: None, (0, 1, 2), (1,), (1,), (2,)), flips))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 1), (5,)])
+def test_a_tensor_of_zeros_has_no_indices(shape):
+    """Every row of its compressed level is empty."""
+    net = Network()
+    number = sparse(net, np.zeros(shape, "f4"), tuple(range(len(shape))), {len(shape) - 1})
+    net.buffers[-1][0] = np.zeros(0, "u1")
+    tensor = TfliteSource(memoryview(net.bytes(number)), "net").tensor(number)
+    assert tensor.array is None, "an empty buffer holds no constant"
+    places = next_places(Level(compressed([0, 0, 0, 0], []), 4, 1), np.arange(0, 12, 4), Allowance(0))
+    assert places.size == 0 and places.dtype == np.int64
+
+
+def compressed(segments, indices):
+    """The table of a compressed level."""
+    root = Table({0: ("b", 1), 2: ("B", 1), 3: Table({0: ints(*segments)}), 4: ("B", 1), 5: Table({0: ints(*indices)})})
+    raw = memoryview(written(root))
+    return wire.Table(raw, wire.unpack(raw, 0, "I"))
+
+
+@pytest.mark.parametrize("size", [4, 3])
+def test_indices_of_a_level_reach_its_last_and_rows_keep_their_own(size):
+    level = Level(compressed([0, 2, 2, 3], [0, 3, 1]), size, 10)
+    if size == 3:
+        with pytest.raises(FormatError, match="indices outside a level of 3"):
+            next_places(level, np.array([0, 100, 200]), Allowance(0))
+        return
+    assert next_places(level, np.array([0, 100, 200]), Allowance(0)).tolist() == [0, 30, 210]

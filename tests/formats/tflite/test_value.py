@@ -5,7 +5,7 @@ import pytest
 
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
-from cgraph.formats.tflite.value import FIRST, LAST, QuantisedFormat, TfliteValue, permute
+from cgraph.formats.tflite.value import FIRST, LAST, QuantisedFormat, TfliteValue, have_one_format, permute
 from cgraph.ops.leaf import Var
 
 
@@ -72,3 +72,12 @@ def test_only_the_inverse_of_a_transpose_undoes_it():
     x = Var((2, 3, 4, 5))
     assert permute(permute(x, LAST), FIRST) is x and permute(permute(x, FIRST), LAST) is x
     assert permute(permute(x, FIRST), FIRST).shape == (2, 4, 5, 3)
+
+
+@pytest.mark.parametrize("dtypes", [("uint8", "int16"), ("int16", "int32"), ("uint8", "int32"), ("int16", "int16")])
+def test_numbers_of_other_bits_have_another_format(dtypes):
+    """Whatever their scale and zero point."""
+    one, other = (QuantisedFormat(np.float32([0.5]), np.int64([0]), 0, False, np.dtype(dtype)) for dtype in dtypes)
+    assert one.equals(other) is other.equals(one) is (dtypes[0] == dtypes[1])
+    assert have_one_format(one, other) is (dtypes[0] == dtypes[1])
+    assert not have_one_format(one, None) and not have_one_format(None, other) and have_one_format(None, None)

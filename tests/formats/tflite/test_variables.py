@@ -295,3 +295,21 @@ def test_reads_of_initial_values_give_them():
     start = variables.read(number, Spec((2,), np.dtype("f4")))
     variables.assign(number, start + 1)
     assert list(variables.updates()) == [start] and variables.number("x", "x") == number
+
+
+@pytest.mark.parametrize("assigned", [(), (0,), (1,), (0, 1), (1, 0, 1)])
+def test_only_variables_that_are_read_and_change_are_state(assigned):
+    variables, spec = Variables(Allowance(0)), Spec((2,), np.dtype("f4"))
+    numbers = [variables.number(x, x) for x in "ab"]
+    starts = [variables.read(i, spec) for i in numbers]
+    last = {}
+    for k, i in enumerate(assigned):
+        last[starts[i]] = starts[i] + k
+        variables.assign(numbers[i], last[starts[i]])
+    assert variables.updates() == last
+    unread = variables.number("c", "c")
+    variables.assign(unread, starts[0] * 2)
+    assert variables.updates() == last
+    variables.assign(numbers[0], starts[0])
+    assert starts[0] not in variables.updates()
+    assert variables.read(numbers[1], spec) is last.get(starts[1], starts[1])

@@ -49,7 +49,10 @@ def named_nodes(c: Context, true: np.ndarray, false: np.ndarray) -> Questions:
     modes = c.indices("nodes_modes", LISTED_MODES)
     modes[modes == len(MODES)] = LEAF
     columns, missing = integers(c, "nodes_featureids"), missing_of(c, count)
-    check_lengths(count, nodes_values=values, nodes_modes=modes, nodes_featureids=columns, missing=missing)
+    check_lengths(
+        count, nodes_values=values, nodes_modes=modes, nodes_featureids=columns,
+        nodes_missing_value_tracks_true=missing,
+    )  # fmt: skip
     return Questions(columns, values, modes, missing, true, false)
 
 
@@ -221,8 +224,8 @@ def split_ensemble(c: Context) -> Questions:
     c.spend(nbytes=true.nbytes + false.nbytes)
     columns, missing = integers(c, "nodes_featureids"), missing_of(c, count)
     check_lengths(
-        count, nodes_splits=splits, nodes_featureids=columns, nodes_missing_value_tracks_true=missing, nodes_truenodeids=true,
-        nodes_falsenodeids=false,
+        count, nodes_splits=splits, nodes_featureids=columns, nodes_missing_value_tracks_true=missing,
+        nodes_truenodeids=true, nodes_falsenodeids=false,
     )  # fmt: skip
     nodes = Questions(columns, splits, modes.astype(np.uint8), missing, true, false, leaves)
     return with_member_tests(c, nodes, members) if (modes == MEMBER).any() else nodes
