@@ -81,7 +81,9 @@ def test_numbers_that_a_choice_by_a_triangle_makes_hide_later_keys():
 
     assert number_of_later_keys(chosen()) == -inf and number_of_later_keys(chosen(low=-1e35)) == np.float32(-1e35)
     for other in (
-        chosen(low=HIDDEN / 2), cg.where(seen, cg.zeros((), "float64"), cg.Const(np.float64(HIDDEN))), chosen(zero=1.0), chosen(cg.tril(cg.full((4, 4), True, "bool"), 1)),
+        chosen(low=HIDDEN / 2),
+        cg.where(seen, cg.zeros((), "float64"), cg.Const(np.float64(HIDDEN))),
+        chosen(zero=1.0), chosen(cg.tril(cg.full((4, 4), True, "bool"), 1)),
         chosen(cg.Var((4, 4), "bool")), cg.where(seen, np.float32(0), cg.Var((), "float32")), chosen(low=[-inf] * 4),
     ):  # fmt: skip
         assert number_of_later_keys(other) is None

@@ -172,3 +172,9 @@ def test_a_prefix_goes_only_before_readers_of_its_own_count():
     x, n, m = Var((ROWS, COLUMNS)), Var((), "int64", "n"), Var((), "int64", "m")
     outputs = (prefix(cg.exp(prefix(x, m)), n),)
     assert [p.operands[1] for p in kinds(sink_prefixes(outputs), Prefix)] == [m, n]
+
+
+@pytest.mark.parametrize("rows, is_bounded", [(1, False), (2, True)])
+def test_a_step_of_one_row_is_never_bounded(rows, is_bounded):
+    x, n = Var((rows, SMALL), name="x"), Var((), "int64", "n")
+    assert bool(kinds(bound_rows(Roots([prefix(cg.exp(x), n)])), FirstRows)) is is_bounded

@@ -43,6 +43,16 @@ def test_a_norm_of_groups_is_one_op(name):
 
 
 LEFT = {
+    "elements in one row": cg.reshape(groups(), (-1,)) * np.float32(2),
+    "groups of parts of channels": groups(count=4) * SCALE,
+    "groups of other channels than the op's": cg.reshape(
+        cg.group_norm(cg.reshape(X, (2, 12, -1)), np.ones(12, "f4"), np.zeros(12, "f4"), 3), X.shape
+    )
+    * SCALE,
+    "groups of more channels": cg.reshape(
+        cg.group_norm(cg.reshape(X, (2, 3, -1)), np.ones(3, "f4"), np.zeros(3, "f4"), 1), X.shape
+    )
+    * SCALE,
     "a scale for each row": groups() * RNG.normal(size=(4, 1)).astype("f4"),
     "a scale for each image": groups() * RNG.normal(size=(2, 1, 1, 1)).astype("f4"),
     "a shift alone for each pixel": groups() + RNG.normal(size=(4, 5)).astype("f4"),
@@ -57,6 +67,7 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_no_norm_of_groups_is_left(name):
     assert_left(fuse_group_norm, LEFT[name])
+    assert_same_values(rewrite_graph, LEFT[name])
 
 
 def test_a_norm_that_another_reads_is_left():
