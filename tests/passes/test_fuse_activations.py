@@ -40,7 +40,7 @@ SHORT = [
     hard_swish_by_sigmoid,
     lambda x: x * x - x,
     lambda x: cg.where(x > 1, x, x * 0.25),
-    lambda x: 3 - x,
+    lambda x: 0 - x,
 ]
 LAYERS = {  # channels in and out, window, stride, groups
     "1x1": (16, 40, (1, 1), 1, 1),
