@@ -108,3 +108,13 @@ def test_small_integers_of_either_sign_are_computed_in_float32(name):
     ):
         x, y = (np.array([1, 2, 3], kind) for kind in kinds)
         assert getattr(np, name)(cg.Var(x), cg.Var(y)).dtype == getattr(np, name)(x, y).dtype
+
+
+@pytest.mark.parametrize("call", [
+    "np.astype(x, 'float32', copy=False)", "np.astype(x, 'float64', copy=False)", "np.real_if_close(x, tol=1)",
+    "np.power(i, True)", "np.power(i, False)", "np.power(x, True)", "np.power(i, 0)",
+    "np.power(i, np.array([2, 0, 1]))",
+    "np.power(i, -1)", "np.power(i, np.array([2, -1, 1]))", "np.power(x, -1)", "np.power(True, abs(i))",
+])  # fmt: skip
+def test_options_and_exponents_of_other_kinds(call):
+    compare(call, "float32" if "float32" in call else "float64", x=np.array([1.5, -2.0, 0.25]), i=np.array([3, -2, 0]))

@@ -56,3 +56,13 @@ def test_middles_of_no_elements_are_nan(call):
         for dtype in ("float64", "int32"):
             for keepdims in (False, True):
                 compare(f"np.{call}, axis={axis}, keepdims={keepdims})", "float64", x=np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+def test_an_operand_that_may_be_overwritten_is_not(name):
+    x = drawn((3, 5))
+    for q in (0.3, [0.25, 0.5, 1]):
+        node = cg.Var(x.shape, "float64").assign(x)
+        got = getattr(np, name)(node, q, 1, overwrite_input=True).eval()
+        np.testing.assert_array_equal(node.value, x)
+        np.testing.assert_array_equal(got, getattr(np, name)(node, q, 1).eval())
