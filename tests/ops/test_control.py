@@ -346,3 +346,18 @@ def test_scans_of_one_body_that_differ_in_one_field_stay_apart(length):
     rounds = [items(apply(Loop(alone, length + i), cg.Const(start)))[0] for i in range(3)]
     for i, got in enumerate(cg.compile(rounds)()):
         np.testing.assert_array_equal(got, 2.0 ** (length + i + 1) - 1)
+
+
+def test_results_of_one_function_alone_are_named_in_the_refusal():
+    x = cg.Var((2,), name="x")
+    for f, g, words in (
+        (lambda: (), lambda: (x,), r"one function returns none, the other float32\[2\]"),
+        (lambda: (x,), lambda: (), r"one function returns float32\[2\], the other none"),
+        (lambda: (x, x), lambda: (x,), r"returns float32\[2\], float32\[2\], the other float32\[2\]"),
+    ):
+        with pytest.raises(ShapeError, match=words):
+            cg.cond(True, f, g)
+    with pytest.raises(ShapeError, match=r"the state is float32\[2\] before a round and none after it"):
+        cg.while_loop(lambda s: cg.sum(s[0]) > 0, lambda s: (), (x,))
+    with pytest.raises(GraphError, match="returned no nodes"):
+        cg.cond(True, tuple, tuple)
