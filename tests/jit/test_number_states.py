@@ -188,3 +188,11 @@ def test_a_list_beside_a_tuple_and_a_dict_in_another_order_are_the_same_structur
     for sign in (1, -1):
         got = cg.jit(lambda s: cg.cond(s > 0, lambda: (1, {"a": 2, "b": 0.5}), lambda: [3, {"b": 1.5, "a": 4}]))(sign)
         assert (got[0], dict(got[1])) == ((1, {"a": 2, "b": 0.5}) if sign > 0 else (3, {"a": 4, "b": 1.5}))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_array_of_a_narrower_dtype_is_not_converted_to_that_of_the_state(loop):
+    """NumPy's loop would end with float32."""
+    for state, after in ((np.float64(1), lambda x: x), (np.int64(1), lambda x: x.astype("int32"))):
+        with pytest.raises(ShapeError, match="before a round"):
+            cg.jit(loop(lambda s, x: after(x), state, 6))(XS)  # noqa: B023

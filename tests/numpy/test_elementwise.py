@@ -8,6 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import DTypeError, NoMeaningError
 from tests.numpy.evaluated import FLOATS, compare, drawn
+from tests.support.tolerance import assert_near
 
 ENDS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.5, -3.5, 1e30, -1e30, np.inf, -np.inf, np.nan]
 
@@ -118,3 +119,10 @@ def test_small_integers_of_either_sign_are_computed_in_float32(name):
 ])  # fmt: skip
 def test_options_and_exponents_of_other_kinds(call):
     compare(call, "float32" if "float32" in call else "float64", x=np.array([1.5, -2.0, 0.25]), i=np.array([3, -2, 0]))
+
+
+def test_the_slope_of_sinc_at_0_is_0():
+    x = cg.Var((3,), "float64").assign(np.array([0.0, 0.5, 1.0]))
+    slope = cg.gradient(cg.sum(np.sinc(x)), x).eval()
+    assert slope[0] == 0
+    assert_near(slope[1:], [-4 / np.pi, -1.0], "float64 formulas")

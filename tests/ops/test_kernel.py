@@ -36,6 +36,10 @@ def soft(x, limit):
     return x - limit if x > limit else (x + limit if x < -limit else x * 0)
 
 
+def soft_of_one(x):
+    return x - 1.0 if x > 1.0 else x * 0.5
+
+
 def row_sums(task, out, x):
     out[task] = 0
     for j in range(x.shape[1]):
@@ -414,3 +418,15 @@ def test_images_of_numbers_are_cut_by_rows():
     assert [[list(x) for x in rows] for rows in cut.reads] == [[[*range(8)], [*range(1, 9)]]] * 2
     for shape in ((3, 8, 5), (8, 5), (5,), ()):
         assert op.cut(*[Spec(shape, np.dtype("f4"))] * 2) is None
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bool"])
+@pytest.mark.parametrize(
+    "function", [lambda x: x * x - 1.5, soft_of_one, lambda x: 2.75], ids=["ops", "compiled", "constant"]
+)
+def test_a_result_has_the_dtype_that_is_asked_for(function, dtype):
+    x, value = cg.Var((3,), "float64", "x"), np.array([-2.0, 0.5, 3.25])
+    node = cg.kernel(function, dtype=dtype)(x)
+    assert node.dtype == dtype and node.shape == (3,)
+    want = np.array([function(v) for v in value.tolist()]).astype(dtype)
+    np.testing.assert_array_equal(cg.compile(node, x)(value), want)

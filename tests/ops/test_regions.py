@@ -102,3 +102,13 @@ def test_each_level_has_a_scale(count, scales):
     boxes, zero = cg.Var((3, 4), name="boxes"), cg.zeros((3,), "int64")
     with pytest.raises(ShapeError, match=f"there are {count} levels and {len(scales)} scales"):
         cg.roi_align_levels(levels, boxes, zero, zero, (2, 2), scales)
+
+
+def test_boxes_have_no_gradient():
+    image, boxes, zero = cg.Var((1, 1, H, W), "float64"), cg.Var((2, 4), "float64"), cg.zeros((2,), "int64")
+    total = cg.sum(cg.roi_align_levels([image], boxes, zero, zero, (2, 2), [1.0]))
+    to_boxes, to_image = cg.gradient(total + cg.sum(boxes[:, 0]) * 3, [boxes, image])
+    values = np.random.default_rng(0).random(image.shape), np.array([[0.5, 1, 3, 4], [1, 0.25, 5, 3]])
+    got, pixels = cg.compile([to_boxes, to_image], [image, boxes])(*values)
+    np.testing.assert_array_equal(got, [[3, 0, 0, 0]] * 2)
+    assert pixels.sum() > 0

@@ -65,6 +65,17 @@ def test_a_small_step_is_bounded_where_its_positions_may_be_unwritten():
     assert "take" in ops and len(ops) > 1
 
 
+@pytest.mark.parametrize("between", [0, 1, 3])
+def test_rows_that_small_steps_pass_on_are_unwritten_too(between):
+    n, large = Var((), "int64", "n"), Var((ROWS, SMALL // (8 * ROWS)), "int64", "large")
+    places = cg.max(cg.minimum(large, 99), 1)
+    for _ in range(between):
+        places = cg.abs(places - 1)
+    found = bound_rows(Roots([prefix(cg.take(np.arange(100.0, dtype="f4"), places), n)]))
+    ops = [x.op.op.name for x in kinds(found, FirstRows)]
+    assert "take" in ops and "abs" not in ops
+
+
 def test_a_step_pays_by_its_rows_and_its_products():
     """An operand that is read whole says nothing about the time of a row; multiply-adds do."""
     n, at = Var((), "int64", "n"), Var((ROWS,), "int64", "at")

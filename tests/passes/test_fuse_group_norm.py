@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.passes import rewrite_graph
 from cgraph.passes.fuse_group_norm import fuse_group_norm
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
@@ -81,3 +82,13 @@ def test_a_shift_that_is_not_of_channels_stays_a_sum(shape):
     ops = ops_of(fuse_group_norm((node,)))
     assert ops["group_norm"] == ops["add"] == 1
     assert_same_values(fuse_group_norm, node)
+
+
+def test_a_norm_without_a_term_keeps_the_signs_of_zeros():
+    factors = np.array([1, -1, 2, -2, 3, -3], "f4").reshape(6, 1, 1)
+    node = groups() * factors
+    (fused,) = fuse_group_norm((node,))
+    value = np.full(X.shape, 2.5, "f4")
+    (got,), (want,) = evaluate((fused,), {X: value}), evaluate((node,), {X: value})
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    assert not got.any() and np.signbit(got).any()

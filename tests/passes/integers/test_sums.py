@@ -89,6 +89,8 @@ def conv_of(x, zero, f, how):
 WINDOWS = {
     "padded on four sides": Conv2d((2, 1), (1, 0, 2, 3), (1, 2), 1),
     "not padded": Conv2d((1, 2), (0, 0, 0, 0), (1, 1), 1),
+    "padded on the right alone": Conv2d((1, 1), (0, 0, 0, 2), (1, 1), 1),
+    "padded below alone": Conv2d((1, 1), (0, 0, 1, 0), (1, 1), 1),
     "groups": Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 3),
     "a filter for each channel": Conv2d((1, 1), (0, 1, 1, 0), (1, 1), 6),
 }
