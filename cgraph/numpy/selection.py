@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.errors import ArgumentError, DTypeError, NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
+from cgraph.numpy.creation import stacked
 from cgraph.numpy.table import of
 from cgraph.ops import compare
 from cgraph.ops import sort as sorting
@@ -126,8 +127,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Node:
     """Return the value of the last condition that holds: a number, or a function, called with the whole node."""
     x = as_node(x)
-    single = isinstance(condlist, Node | np.ndarray) and condlist.ndim == x.ndim and x.ndim > 0
-    conditions = [as_node(c).astype(bool) for c in ([condlist] if single else condlist)]
+    conditions = [as_node(c).astype(bool) for c in conditions_of(condlist, x.ndim)]
     if len(funclist) == len(conditions) + 1:
         others = conditions[0]
         for c in conditions[1:]:
@@ -142,6 +142,13 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         value = f(x, *args, **kw) if isinstance(f, Callable) else f  # type: ignore[arg-type]
         values = compare.where(condition, as_node(value, x.dtype).astype(x.dtype), values)
     return values
+
+
+def conditions_of(condlist: Any, ndim: int) -> Sequence[Any]:
+    """Return the conditions on an operand of `ndim` axes: one may stand alone, or as a list of its elements."""
+    if isinstance(condlist, list | tuple):
+        return [stacked(condlist)] if ndim and condlist and not np.ndim(condlist[0]) else condlist
+    return [condlist] if np.ndim(condlist) in (0, ndim) else condlist
 
 
 # -- sorted order -----------------------------------------------------------------------------------------------------

@@ -97,7 +97,7 @@ def python_arithmetic(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
     """Return operands of Python numbers only: True and False count as 1 and 0, except for logic."""
     if name in LOGIC or name in COMPARISONS.values():
         return tuple(args)
-    if name == "power" and type(args[1]) is int and args[1] < 0 and args[0].weak is int:
+    if name == "power" and type(args[1]) is int and args[1] < 0 and args[0].weak in (bool, int):
         return astype(args[0].node, "float64"), float(args[1])
     return tuple(astype(x.node, "int64") if isinstance(x, Tracer) and x.weak is bool else x for x in args)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cgraph import array_api as xp
-from cgraph.array_api.array import MOST_NODES
+from cgraph.array_api.array import MOST_NODES, Array
 from cgraph.array_api.calls import COUNTS
 from cgraph.array_api.values import FUNCTIONS, walk
 from tests.support.tolerance import assert_near, near
@@ -59,6 +59,13 @@ def test_a_loop_is_run_in_pieces():
         x = x + 1
         assert x.count <= MOST_NODES
     np.testing.assert_array_equal(x, np.arange(5.0) + 2 * MOST_NODES + 3)
+
+
+@pytest.mark.parametrize("more, is_lazy", [(-1, True), (0, True), (1, False)])
+def test_an_array_waits_up_to_the_limit_of_pending_nodes(more, is_lazy):
+    x = Array(ramp().node + 1.0, None, MOST_NODES + more)
+    assert x.is_lazy is is_lazy
+    np.testing.assert_array_equal(x, np.arange(5.0) + 1)
 
 
 def test_setting_elements_leaves_other_arrays_as_they_were():

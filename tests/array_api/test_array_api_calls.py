@@ -113,3 +113,11 @@ def test_arguments_are_prepared_whether_or_not_they_need_binding():
         with pytest.raises(TypeError):
             plain(*arguments, **named)
     assert plain.__name__ == "plain" and "plain" in plain.__doc__
+
+
+def test_which_values_and_dtypes_are_complex():
+    z, x = Array(None, np.ones(2, "complex64")), Array(None, np.ones(2))
+    for one in (z, 1j, np.complex64, np.complex128, np.dtype("complex64"), [x, z], (1, [2j]), np.complex128(1)):
+        assert is_complex(one)
+    for other in (x, 1, 2.5, None, np.float32, np.dtype("float64"), [x, 3], (), "complex64", True):
+        assert not is_complex(other)

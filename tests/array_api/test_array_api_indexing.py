@@ -5,7 +5,15 @@ import pytest
 
 from cgraph import array_api as xp
 from cgraph.array_api.calls import COUNTS
-from cgraph.array_api.indexing import is_basic, is_other_kind, parts_of, plain_key, replace_item
+from cgraph.array_api.indexing import (
+    eager_places,
+    eager_sort,
+    is_basic,
+    is_other_kind,
+    parts_of,
+    plain_key,
+    replace_item,
+)
 
 X = np.arange(12.0).reshape(3, 4)
 
@@ -152,3 +160,22 @@ def test_numbers_lists_and_arrays_of_numpy_are_set_as_numpy_sets_them(key, value
     want[key] = value
     np.testing.assert_array_equal(x, want)
     assert x.dtype == want.dtype
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "int64", "bool", "complex128", "uint8"])
+def test_lazy_and_eager_orders_are_the_same(dtype, descending, stable):
+    """Whichever computes them: equal elements keep their order in both."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 4, (5, 6)).astype(dtype)
+    for axis in (0, 1, -2):
+        options = {"axis": axis, "descending": descending, "stable": stable}
+        numbers = x.astype("int64") if dtype in ("bool", "uint8") else x
+        places = np.argsort(-numbers if descending else numbers, axis, stable=True)
+        want = np.take_along_axis(x, places, axis)
+        for given in (xp.asarray(x), xp.flip(xp.flip(xp.asarray(x)))):
+            np.testing.assert_array_equal(xp.sort(given, **options), want)
+            np.testing.assert_array_equal(xp.argsort(given, **options), places)
+        np.testing.assert_array_equal(eager_sort(x, axis, descending), want)
+        np.testing.assert_array_equal(eager_places(x, axis, descending), places)

@@ -66,3 +66,11 @@ def test_defaults_are_those_that_functions_choose():
     x = xp.asarray([3.0, 1.0, 2.0])
     assert x[x > 1.5].shape == (2,) and xp.nonzero(x)[0].shape == (3,)
     assert xp.zeros((1,) * capabilities["max dimensions"]).ndim == 32
+
+
+def test_each_device_has_the_same_dtypes():
+    info = Information()
+    for device in (None, *info.devices()):
+        assert info.default_dtypes(device=device) == info.default_dtypes()
+        for kind in (None, "bool", ("bool", "complex floating")):
+            assert info.dtypes(device=device, kind=kind) == info.dtypes(kind=kind)

@@ -71,3 +71,14 @@ def test_ops_of_two_classes_with_equal_fields_have_two_numbers():
         number: int
 
     assert number_of(Other(1)) != number_of(Numbered(1))
+
+
+def test_a_table_that_was_emptied_is_not_swept_at_each_entry():
+    """Below the least number of entries, dead ones may stay."""
+    table = NodeTable()
+    for i in range(LEAST_SWEPT + 1):
+        table.put((i,), cg.Var((1,)))
+    assert len(table.entries) <= 1 and table.most == LEAST_SWEPT
+    for i in range(100):
+        table.put((1, i), cg.Var((1,)))
+    assert len(table.entries) >= 100

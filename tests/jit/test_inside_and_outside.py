@@ -393,3 +393,19 @@ def test_static_positions_are_those_of_parameters_that_have_one():
     assert cg.jit(each_kind, static_argnums=(0, 1)).static_names == {"b"}
     assert cg.jit(lambda a, *, b: a, static_argnums=-1).static_names == {"b"}
     assert cg.jit(lambda a, b: a, static_argnums=-1).static_numbers == {1}
+
+
+@pytest.mark.parametrize("number", [True, False, 3, 2.5, 2j])
+def test_a_number_that_an_outer_function_passes_on_stays_pythons(number):
+    """The inner function may decide by it."""
+    seen = []
+
+    @cg.jit
+    def inner(x, n):
+        seen.append(type(n))
+        return x * n if n else x - 1
+
+    x = np.array([2, 3], "float32")
+    got, want = cg.jit(lambda x: inner(x, number))(x), x * number if number else x - 1
+    assert seen == [type(number)] and got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)

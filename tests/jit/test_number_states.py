@@ -168,3 +168,31 @@ def test_loops_without_a_function_or_a_state_are_refused_as_outside():
             call()
         with pytest.raises(TypeError):
             cg.jit(lambda x: call() + x)(XS)  # noqa: B023
+
+
+OTHERS = {  # results of one branch beside (1, {"a": 2}): refused, whatever they hold
+    "fewer": lambda: (1,), "more": lambda: (1, {"a": 2}, 3), "another key": lambda: (1, {"b": 2}),
+    "more keys": lambda: (1, {"a": 2, "b": 3}), "none for a number": lambda: (1, {"a": None}),
+    "a number for a dict": lambda: (1, 2.5), "a pair for a number": lambda: ((1, 2), {"a": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_branches_of_other_structures_are_refused_in_either_order(name):
+    for one, two in ((OTHERS[name], lambda: (1, {"a": 2})), (lambda: (1, {"a": 2}), OTHERS[name])):
+        with pytest.raises(ShapeError, match="cond: one function returns .* the other"):
+            cg.jit(lambda s: cg.cond(s > 0, one, two))(1.0)  # noqa: B023
+
+
+def test_a_list_beside_a_tuple_and_a_dict_in_another_order_are_the_same_structure():
+    for sign in (1, -1):
+        got = cg.jit(lambda s: cg.cond(s > 0, lambda: (1, {"a": 2, "b": 0.5}), lambda: [3, {"b": 1.5, "a": 4}]))(sign)
+        assert (got[0], dict(got[1])) == ((1, {"a": 2, "b": 0.5}) if sign > 0 else (3, {"a": 4, "b": 1.5}))
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_an_array_of_a_narrower_dtype_is_not_converted_to_that_of_the_state(loop):
+    """NumPy's loop would end with float32."""
+    for state, after in ((np.float64(1), lambda x: x), (np.int64(1), lambda x: x.astype("int32"))):
+        with pytest.raises(ShapeError, match="before a round"):
+            cg.jit(loop(lambda s, x: after(x), state, 6))(XS)  # noqa: B023

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import DTypeError, GraphError
+from cgraph.errors import DTypeError, GraphError, NoMeaningError
 from cgraph.ir.graph import Node
 from cgraph.ir.tracing import TRACE
 from cgraph.transforms.trace import VIEWS, FunctionTrace, copies, copies_dtype, members_as, nodes_in, suspended
@@ -224,3 +224,40 @@ def test_a_ufunc_of_two_results_does_not_write_them():
     for out in (lambda x: (x, x + 0), lambda x: (x + 0, None)):
         with pytest.raises(GraphError, match=r"np\.modf writes a traced value into an array of NumPy"):
             cg.jit(lambda x, out=out: np.modf(x, out=out(x)))(np.ones(2))
+
+
+@pytest.mark.parametrize("answer", [lambda s, x: [s, x], lambda s, x: (s, x, x), lambda s, x: s, lambda s, x: (s,)])
+def test_a_round_of_scan_returns_a_pair(answer):
+    for f in (lambda xs: cg.scan(answer, 0.0, xs), cg.jit(lambda xs: cg.scan(answer, 0.0, xs))):
+        with pytest.raises(GraphError, match=r"scan: the function returned .*; return a pair"):
+            f(np.ones(3))
+
+
+def test_a_result_of_fewer_axes_fills_the_array_that_it_is_written_to():
+    def f(x):
+        np.add(x[0], 1, out=x)
+        np.multiply(x, x[:, :1], out=x)
+        return x
+
+    assert jit(f, np.arange(6.0).reshape(2, 3)) == [[1, 2, 3], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("index", [[[0, 1], [1, 0]], [[1]], ([0, 1], [1, 2]), ([[0], [1]], [[2, 0]])], ids=str)
+def test_lists_of_lists_are_an_index_with_and_without_traced_numbers(index):
+    x = np.arange(6.0).reshape(2, 3)
+
+    def traced(i, one):
+        return one + (i - 1) if isinstance(i, int) else type(i)(traced(j, one) for j in i)
+
+    np.testing.assert_array_equal(cg.jit(lambda x: x[index])(x), x[index])
+    np.testing.assert_array_equal(cg.jit(lambda x, one: x[traced(index, one)])(x, np.int64(1)), x[index])
+
+
+def test_a_method_that_changes_an_array_of_numpy_is_refused():
+    def f(x):
+        total = np.zeros(3)
+        np.add.at(total, [0, 1], x)
+        return total
+
+    with pytest.raises(NoMeaningError, match="at changes its operand"):
+        cg.jit(f)(np.ones(2))

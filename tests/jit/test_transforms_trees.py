@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.transforms.trees import Static, flatten, map_leaves, paths, unflatten
+from cgraph.transforms.trees import Static, flatten, map_leaves, paths, streams_in, unflatten
 
 Pair = collections.namedtuple("Pair", "first second")
 
@@ -162,3 +162,39 @@ def test_each_leaf_has_the_name_that_leads_to_it():
     tree = {"w": [1.0, (2.0, None)], 1: Pair(3.0, Node(4.0)), ("a", 2): {"b": 5.0}, "": ()}
     assert [*paths(flatten(tree, []), "p")] == ["p.w[0]", "p.w[1][0]", "p[1][0]", "p[1][1].left", "p[('a', 2)].b"]
     assert [*paths(flatten(3.0, []), "x")] == ["x"] and [*paths(flatten(None, []), "x")] == []
+
+
+class Plain(tuple):
+    """A class of tuples without fields: one leaf."""
+
+
+def test_classes_and_tuples_of_other_classes_are_leaves():
+    for x in (Node, Config, Plain((1, 2)), int, {1, 2}, "ab"):
+        leaves: list[Any] = []
+        assert flatten((x, 3.0), leaves) == flatten((1.0, 2.0), []) and leaves[0] is x and leaves[1] == 3.0
+    assert streams_in((Node, Config, 1.0)) == [] and Static(Node) == Static(Node) != Static(Config)
+    one, two = (np.random.default_rng(i) for i in (1, 2))
+    assert one is not two and streams_in({"a": one}) == []
+
+
+def test_random_streams_are_found_in_the_order_of_the_leaves():
+    a, b, c, d = (cg.numpy.random.default_rng(i) for i in range(4))
+    tree = {"x": (a, [b, 1.0]), "y": Node(None, Pair(c, {"z": d}))}
+    leaves: list[Any] = []
+    flatten(tree, leaves)
+    assert [*map(id, streams_in(tree))] == [*map(id, (a, b, c, d))]
+    places = [*map(id, leaves)]
+    assert [places.index(id(x.key)) for x in (a, b, c, d)] == [0, 1, 3, 4]
+
+
+@dataclass(frozen=True)
+class Settings:
+    first: Any
+    second: Any
+    third: Any = field(default=0, compare=False)
+
+
+def test_each_compared_field_of_a_setting_counts():
+    values = [(0, 0), (0, False), (False, 0), (0.0, 0), (0, 0.0), (0, -0.0)]
+    assert len({Static(Settings(*x)) for x in values}) == len(values)
+    assert Static(Settings(1, 2, 3)) == Static(Settings(1, 2, [4]))

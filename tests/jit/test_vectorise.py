@@ -271,3 +271,15 @@ def test_examples_are_read_and_returned_along_any_axis(in_axis, out_axis):
     np.testing.assert_array_equal(got, np.moveaxis(x * 2, in_axis, out_axis))
     listed = cg.vmap(lambda row, y: row - y, [in_axis, None], out_axis)(x, 1.0)
     np.testing.assert_array_equal(listed, np.moveaxis(x - 1, in_axis, out_axis))
+
+
+def test_each_argument_by_name_has_examples_along_its_first_axis():
+    a, b, c = np.arange(6.0).reshape(2, 3), np.arange(2.0), np.arange(4.0).reshape(2, 2)
+    got = cg.vmap(lambda *, a, b, c: a * b + c["c"][1])(a=a, b=b, c={"c": c})
+    np.testing.assert_array_equal(got, a * b[:, None] + c[:, 1:])
+    mixed = cg.vmap(lambda x, *, a, b: x * a - b, in_axes=1)(a.T, a=a, b=b)
+    np.testing.assert_array_equal(mixed, a * a - b[:, None])
+    with pytest.raises(ShapeError, match=r"arguments have \[2, 3\] examples"):
+        cg.vmap(lambda *, a, b: a[0] * b)(a=a, b=np.ones(3))
+    with pytest.raises(ShapeError, match="axis 0 does not exist"):
+        cg.vmap(lambda a, b: a * b)(a, 2.0)

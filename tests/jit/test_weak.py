@@ -155,3 +155,37 @@ def test_numbers_passed_to_a_branch_promote_by_their_kind():
         cg.jit(lambda x, s: branch(x, s + 1))(x, 1.5),
     ):
         assert got.dtype == "float32" and got.tolist() == [5, -2.5]
+
+
+@pytest.mark.parametrize("number", [2, 0.5, 0, 1])
+def test_other_options_beside_a_number_stay_as_they_are(number):
+    x = np.array([[1.5, -2, 4], [0, 8, 3]], "float32")
+    for f in (
+        lambda x, s: np.quantile(x, q=s / 2, axis=1, keepdims=True, method="lower"),
+        lambda x, s: np.percentile(x, axis=0, q=s * 50, method="higher"),
+        lambda x, s: np.trapezoid(x, dx=s, axis=0),
+        lambda x, s: np.clip(x, max=s, min=None),
+        lambda x, s: np.multiply(x, s, dtype="float64"),
+    ):
+        want, got = f(x, number), cg.jit(f)(x, number)
+        assert got.dtype == want.dtype and got.shape == want.shape
+        assert_near(got, want, "float32 formulas")
+
+
+@pytest.mark.parametrize("f", [divmod, np.divmod, lambda a, b: divmod(b, a), np.ldexp, np.floor_divide, np.heaviside])
+def test_functions_of_two_operands_and_several_results_read_the_number_as_numpy(f):
+    for dtype, number in (("int8", 3), ("uint8", 3), ("int32", 3), ("float32", 3), ("float32", 2.5)):
+        if f is np.ldexp and type(number) is float:
+            continue
+        x = np.array([-7, 7, 5], "int8").astype(dtype)
+        got, want = cg.jit(f)(x, number), f(x, number)
+        for a, b in zip(*((y if isinstance(y, tuple) else (y,)) for y in (got, want)), strict=True):
+            assert a.dtype == (np.float32 if b.dtype == np.float16 else b.dtype), (dtype, number)
+            np.testing.assert_array_equal(a, b)
+
+
+def test_powers_of_python_integers_are_integers_from_zero_on():
+    for exponent in (-2, -1, 0, 1, 2):
+        for base in (3, -2, 1.5, True):
+            got, want = cg.jit(lambda n: n**exponent)(base), base**exponent  # noqa: B023
+            assert got == want and type(got.item()) is type(want), (base, exponent)

@@ -9,14 +9,20 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.conv8.calls import Join, Result
+from cgraph.kernels.isa.arm import DOT, I8MM, NEON
+from cgraph.kernels.isa.riscv import RISCV64_BYTES
+from cgraph.kernels.isa.thumb import CORTEX_M7_BYTES
+from cgraph.kernels.isa.thumb_mve import CORTEX_M55
+from cgraph.kernels.isa.wasm import WASM
 from cgraph.kernels.pool8.rounding_margin import Mean
 from cgraph.kernels.target import target_named
 from cgraph.lowering.lower import lower_images
 from cgraph.lowering.options import LoweringOptions
+from cgraph.lowering.pipeline import lower_graph
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.physical.byte_pool import BytePool
 from cgraph.ops.physical.form import NO_HALO
-from cgraph.ops.physical.integer import BlockedIntegerConv, BlockedPixelSum, IntegerConv, PixelSum
+from cgraph.ops.physical.integer import BlockedIntegerConv, BlockedPixelSum, IntegerConv, IntegerMatmul, PixelSum
 from cgraph.ops.physical.lanes import ClearHalo, ToBlocked, ToPlain
 from cgraph.ops.physical.table import ByteTable
 from cgraph.record import Record, replace
@@ -160,4 +166,41 @@ def test_layers_that_unpack_pixels_once_share_filters_only_if_the_same_channels_
     assert (first.operands[1] is second.operands[1]) is shared
     values = {layer.operands[0]: RNG.integers(0, 256, (1, 6, 3, 4), "uint8") for layer in layers}
     for got, want in zip(evaluate(lowered, values), evaluate(layers, values), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+OTHER_TARGETS = (NEON, DOT, I8MM, CORTEX_M7_BYTES, CORTEX_M55, RISCV64_BYTES, WASM)
+
+
+@pytest.mark.parametrize("target", OTHER_TARGETS, ids=lambda x: x.name)
+def test_lowered_networks_keep_their_meaning_on_targets_that_the_host_cannot_run(target):
+    """One of them subtracts 128 from all bytes first, another packs halves."""
+    rng = np.random.default_rng(1)
+    values = {x: rng.integers(0, 256, x.shape, "uint8") for x in (IMAGE, FEW, WIDE, SCALAR)}
+    for name, network in NETWORKS.items():
+        lowered = physical(network.outputs, target)
+        for got, want in zip(evaluate(lowered, values), evaluate(network.outputs, values), strict=True):
+            np.testing.assert_array_equal(got, want, name)
+
+
+@pytest.mark.parametrize("target", OTHER_TARGETS, ids=lambda x: x.name)
+@pytest.mark.parametrize("zero", [0, 7, 255])
+def test_lowered_products_keep_their_meaning_on_targets_that_the_host_cannot_run(target, zero):
+    rng = np.random.default_rng(1)
+    x, (k, n) = cg.Var((3, 21), "uint8", "x"), (21, 11)
+    numbers = rng.integers(-128, 128, (k, n), "int8"), rng.integers(-9000, 9000, n, "int32")
+    factors = np.stack([rng.integers(1 << 30, (1 << 31) - 1, n), rng.integers(-14, -8, n)]).astype("int32")
+    outputs = [
+        apply(IntegerMatmul(zero, result), x, *map(cg.Const, (*numbers, scale)))
+        for result, scale in (
+            (Result("u1", 120, 20, 240, fixed="once"), factors),
+            (Result("u1", 120, fixed="twice"), factors),
+            (Result("i4"), np.ones(n, "float32")),
+            (Result("u1", 100), rng.uniform(0.5, 1, n).astype("float32") / 2000),
+        )
+    ]
+    lowered = lower_graph(tuple(outputs), target, LoweringOptions())
+    assert not any(isinstance(node.op, IntegerMatmul) for node in post_order(lowered))
+    values = {x: rng.integers(0, 256, x.shape, "uint8")}
+    for got, want in zip(evaluate(list(lowered), values), evaluate(outputs, values), strict=True):
         np.testing.assert_array_equal(got, want)

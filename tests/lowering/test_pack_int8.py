@@ -9,7 +9,7 @@ from cgraph.kernels.conv8.calls import ByteShape, Result
 from cgraph.kernels.conv8.packed_weights import pack_scale, pack_start, split_numbers, split_scale, split_start
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.window import Window
-from cgraph.lowering.pack_int8 import byte_constants, pack_product
+from cgraph.lowering.pack_int8 import byte_constants, pack_product, sums_reached
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, requantise, unpack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
 from cgraph.record import replace
@@ -220,3 +220,13 @@ def test_a_target_with_tiles_packs_for_them_where_they_are_faster(rows, k, is_ti
     images = RNG.integers(0, 256, x.shape, "uint8")
     arrays = [c.op.array for c in packed.operands[1:]]
     assert packed.op.meaning(images, *arrays).tolist() == node.op.meaning(images, *constants).tolist()
+
+
+@pytest.mark.parametrize("middle", [0, 1, 128, 255])
+def test_the_least_and_the_largest_sum_of_any_bytes(middle):
+    filters = RNG.integers(-128, 128, (5, 2, 1, 2), "int8")
+    filters[1], filters[2] = 0, np.abs(filters[2].astype(int)).clip(0, 127)
+    least, most = sums_reached(filters, middle)
+    for k, f in enumerate(filters.reshape(5, -1).astype(int).tolist()):
+        ends = [(n * -middle, n * (255 - middle)) for n in f]
+        assert (least[k], most[k]) == (sum(map(min, ends)), sum(map(max, ends)))

@@ -158,3 +158,16 @@ def test_elements_are_shown_with_their_index():
     x = cg.Var((3,), name="x")
     assert repr(x.at) == f"<at of {x!r}>"
     assert repr(x.at[1:]) == f"<elements {slice(1, None)!r} of {x!r}; .get() returns them, .set(value) replaces them>"
+
+
+@pytest.mark.parametrize("how", ["set", "add", "multiply", "min"])
+@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: (m,)], ids=["a mask", "a tuple of one mask"])
+def test_elements_of_a_mask_of_the_first_axes_are_combined(wrap, how):
+    x, mask = np.arange(12.0).reshape(3, 4) + 1, np.array([True, False, True])
+    for m in (mask, x > 5):
+        node = cg.Var(x.shape, "float64").assign(x)
+        given = cg.Var(m.shape, "bool").assign(m)
+        got = getattr(node.at[wrap(given)], how)(2.5).eval()
+        want, ufunc = x.copy(), {"add": np.add, "multiply": np.multiply, "min": np.minimum}.get(how, lambda a, b: b)
+        want[m] = ufunc(want[m], 2.5)
+        np.testing.assert_array_equal(got, want)

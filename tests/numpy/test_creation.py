@@ -110,3 +110,12 @@ def test_a_copy_is_the_node_and_what_is_empty_is_zero():
     got = values([creation.empty_like(x), creation.empty((2,)), creation.empty_like(x, shape=(1,), dtype="float32")])
     for mine, want in zip(got, [np.zeros((2, 3), "int32"), np.zeros(2), np.zeros(1, "float32")], strict=True):
         assert_same(mine, want)
+
+
+@pytest.mark.parametrize("dtype", ["None", "float", "'int8'", "bool"])
+@pytest.mark.parametrize("name", ["zeros", "empty", "ones"])
+def test_no_dtype_is_that_of_floats(name, dtype):
+    for f in (lambda: eval(f"cg.numpy.{name}((2, 3), {dtype})"), lambda: eval(f"cg.numpy.{name}(4, dtype={dtype})")):
+        got, want = cg.jit(lambda x, f=f: (f(), x))(1.0)[0], f()
+        assert got.dtype == want.dtype == np.dtype(eval(dtype)) and got.shape == want.shape
+        assert name == "empty" or (got == want).all()

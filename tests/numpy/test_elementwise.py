@@ -8,6 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import DTypeError, NoMeaningError
 from tests.numpy.evaluated import FLOATS, compare, drawn
+from tests.support.tolerance import assert_near
 
 ENDS = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.5, -3.5, 1e30, -1e30, np.inf, -np.inf, np.nan]
 
@@ -108,3 +109,20 @@ def test_small_integers_of_either_sign_are_computed_in_float32(name):
     ):
         x, y = (np.array([1, 2, 3], kind) for kind in kinds)
         assert getattr(np, name)(cg.Var(x), cg.Var(y)).dtype == getattr(np, name)(x, y).dtype
+
+
+@pytest.mark.parametrize("call", [
+    "np.astype(x, 'float32', copy=False)", "np.astype(x, 'float64', copy=False)", "np.real_if_close(x, tol=1)",
+    "np.power(i, True)", "np.power(i, False)", "np.power(x, True)", "np.power(i, 0)",
+    "np.power(i, np.array([2, 0, 1]))",
+    "np.power(i, -1)", "np.power(i, np.array([2, -1, 1]))", "np.power(x, -1)", "np.power(True, abs(i))",
+])  # fmt: skip
+def test_options_and_exponents_of_other_kinds(call):
+    compare(call, "float32" if "float32" in call else "float64", x=np.array([1.5, -2.0, 0.25]), i=np.array([3, -2, 0]))
+
+
+def test_the_slope_of_sinc_at_0_is_0():
+    x = cg.Var((3,), "float64").assign(np.array([0.0, 0.5, 1.0]))
+    slope = cg.gradient(cg.sum(np.sinc(x)), x).eval()
+    assert slope[0] == 0
+    assert_near(slope[1:], [-4 / np.pi, -1.0], "float64 formulas")

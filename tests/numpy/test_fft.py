@@ -58,3 +58,15 @@ def test_shifts_of_odd_and_even_lengths(function):
     x = np.arange(60).reshape(3, 4, 5)
     for axes in (None, 0, 1, -1, (0, 2), (2, 0), (-1, 1), ()):
         compare(f"np.fft.{function}(x, axes={axes})", x=x)
+
+
+def test_axes_that_are_named_once_or_twice_or_not_at_all():
+    x = drawn((3, 4, 5))
+    for call in (
+        "np.fft.fftn(x)", "np.fft.fftn(x, None, None)", "np.fft.fftn(x, None, [2, 0])",
+        "np.fft.fftn(x, [3, 7], [1, -1])",
+        "np.fft.fftn(x, None, [1, 1])", "np.fft.fftn(x, None, [1, -2])", "np.fft.ifftn(x, [6, 2], [0, 0])",
+        "np.fft.rfftn(x, None, [2, 2])", "np.fft.fft2(x, None, [0, 0])", "np.fft.fftn(x, [4, 5, 3])",
+        "np.fft.fftn(x, [4], [1])", "np.fft.fftn(x, [5], [1])", "np.fft.fftn(x, [3], [1])", "np.fft.fftn(x, [-1], [1])",
+    ):  # fmt: skip
+        compare(call, x=x)

@@ -58,3 +58,14 @@ def test_functions_of_axes_keep_every_axis(axes):
 def test_functions_of_parts_take_further_arguments():
     parts = "[lambda t, n, by: t * n + by, lambda t, n, by: n - by, 5]"
     compare(f"np.piecewise(x, [x > 1, x > 9], {parts}, 2, by=3.0)", x=X)
+
+
+@pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind", "unsafe"])
+def test_what_can_be_cast_depends_on_the_rule(casting):
+    dtypes = ("bool", "int8", "uint8", "int64", "float32", "float64", "complex64")
+    for one in dtypes:
+        x = cg.Var((2,), one)
+        for other in dtypes:
+            want = np.can_cast(one, other, casting)
+            assert np.can_cast(x, other, casting) is np.can_cast(x, other, casting=casting) is want
+            assert np.can_cast(one, cg.Var((2,), other), casting) is want

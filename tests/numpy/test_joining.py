@@ -92,3 +92,15 @@ def test_positions_without_a_value_are_refused_and_constants_are_not():
         np.delete(x, cg.Var((1,), "int64"), 0)
     with pytest.raises(NoMeaningError, match="to insert before"):
         np.insert(x, cg.Var((1,), "int64"), 1.0, 0)
+
+
+@pytest.mark.parametrize("call", [
+    "np.append(m, m[:1], 0)", "np.append(m, m, 1)", "np.append(m, m)", "np.append(m, x, 0)", "np.append(m, 5)",
+    "np.append(m, m, -2)", "np.delete(m, 1, 0)", "np.delete(m, 1, 1)", "np.delete(m, 1)", "np.insert(m, 1, 9, 0)",
+    "np.insert(m, 1, 9)", "np.hsplit(x, 2)", "np.hsplit(m, 2)", "np.vsplit(m, 3)", "np.vsplit(x, 2)", "np.dsplit(m, 2)",
+    "np.hsplit(x, [1, 3])", "np.hsplit(m, [1, 3])", "np.dsplit(m.reshape(3, 2, 2), 2)", "np.hstack([x, x[:2]])",
+    "np.hstack([m, m])", "np.hstack([x[0], x[1]])", "np.block([[m, m], [x[:4], x[2:]]])", "np.block([x, x])",
+    "np.block([[[x]], [[m]]])", "np.block([m.reshape(1, 3, 4), m.reshape(1, 3, 4)])",
+])  # fmt: skip
+def test_arrays_of_one_axis_and_of_two_are_joined_and_cut(call):
+    compare(call, m=drawn((3, 4)), x=drawn((6,)))

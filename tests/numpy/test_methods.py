@@ -23,6 +23,10 @@ X = drawn((3, 4)) - 2
     "view('int64')", "view('uint64')", "view()", "compress([True], axis=1)", "astype('int8', 'K', 'unsafe')",
     "sum(0, None, None, True)", "mean(1, 'float32', None, True)", "max(0, None, True)",
     "min(None, None, True, 1.5)", "clip(0, 1, None)",
+    "astype('float32', order='F', subok=False)", "astype('float64', copy=False)",
+    "astype('bool', 'F', 'unsafe', False)",
+    "reshape(4, 3, copy=True)", "reshape((2, 6), order='F', copy=True)", "reshape((3, 4), copy=False)",
+    "compress([True, False, True], 0, None)", "compress([0, 1], axis=1, out=None)",
     "mT", "T", "real", "imag", "itemsize", "searchsorted(0)",
 ])  # fmt: skip
 def test_a_method_is_the_arrays(call):
@@ -54,3 +58,9 @@ def test_every_public_name_of_an_array_is_a_nodes_or_refused():
     own = set(dir(cg.Var((2,))))
     missing = {name for name in dir(np.ndarray) if not name.startswith("_")} - own - set(REFUSED)
     assert missing <= {"argpartition", "device", "to_device"}, missing
+
+
+def test_a_result_in_memory_that_is_passed_to_a_method_is_refused():
+    x = cg.Var((3, 4), name="x")
+    with pytest.raises(NoMeaningError, match="np.compress"):
+        x.compress([True, False, True], 0, np.zeros((2, 4)))

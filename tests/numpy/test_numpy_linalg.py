@@ -203,3 +203,9 @@ def test_a_singular_value_that_equals_the_tolerance_counts_as_numpy_counts_it(ca
 def test_a_tolerance_that_is_no_share_is_that_of_rounding_as_in_lapack(share, least):
     x = np.diag([8.0, 4.0, 2.0, 8 * least])
     compare(f"np.linalg.lstsq(x, b, rcond={share})[2]", x=x, b=SIDES)
+
+
+@pytest.mark.parametrize("x", ["a", "a[0]", "a[0, :1]", "a[0, 0]", "a[:, 0]"])
+@pytest.mark.parametrize("y", ["a", "a[1]", "a[1, :0]", "a[1, 0]"])
+def test_two_rows_have_an_outer_product_and_nothing_else(x, y):
+    compare(f"np.linalg.outer({x}, {y})", a=np.arange(6.0).reshape(2, 3) + 1)

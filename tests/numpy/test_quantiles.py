@@ -1,5 +1,6 @@
 """Middles and quantiles are NumPy's: every method, every order of axes, the largest numbers."""
 
+import warnings
 from itertools import combinations, product
 
 import numpy as np
@@ -56,3 +57,26 @@ def test_middles_of_no_elements_are_nan(call):
         for dtype in ("float64", "int32"):
             for keepdims in (False, True):
                 compare(f"np.{call}, axis={axis}, keepdims={keepdims})", "float64", x=np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize("name", ["quantile", "percentile", "nanquantile", "nanpercentile"])
+def test_an_operand_that_may_be_overwritten_is_not(name):
+    x = drawn((3, 5))
+    for q in (0.3, [0.25, 0.5, 1]):
+        node = cg.Var(x.shape, "float64").assign(x)
+        got = getattr(np, name)(node, q, 1, overwrite_input=True).eval()
+        np.testing.assert_array_equal(node.value, x)
+        np.testing.assert_array_equal(got, getattr(np, name)(node, q, 1).eval())
+
+
+@pytest.mark.parametrize("call", [
+    f"np.{name}({x}, {q}{more})" for name, q in (("quantile", 0.3), ("percentile", 30), ("nanquantile", [0.5]),
+                                               ("nanpercentile", 50), ("median", None), ("nanmedian", None))
+    for x in ("z", "y") for more in ("", ", 0") if q is not None or (x, more) != ("z", "")
+])  # fmt: skip
+def test_quantiles_of_complex_numbers_and_bools_are_as_in_numpy(call):
+    if "median" in call:
+        call = call.replace(", None", "")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compare(call, z=np.array([1 + 2j, 3 - 1j, 0.5]), y=np.array([True, False, True]))

@@ -114,3 +114,28 @@ def test_an_initial_value_is_converted_first_and_may_be_computed(function):
                 fixed = cg.jit(lambda x: function(x, initial=initial, where=mask))(array)  # noqa: B023
                 computed = cg.jit(lambda x, i: function(x, initial=i, where=mask))(array, initial)  # noqa: B023
                 assert fixed == computed == want and fixed.dtype == computed.dtype == want.dtype
+
+
+CALLS_WITHOUT_A_MASK = (
+    "np.sum(x, 0, where=None)", "np.mean(x, 1, where=None)", "np.max(x, where=None)", "np.min(x, 0, where=None)",
+    "np.any(x, where=None)", "np.var(x, where=None)", "np.nansum(x, where=None)", "np.nanmean(x, 1, where=None)",
+    "np.nanmax(x, where=None, initial=-9)", "np.mean(x, 0, 'int64', where=None)", "np.prod(x, where=None)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("call", CALLS_WITHOUT_A_MASK)
+def test_no_mask_leaves_nothing_out(call):
+    x = np.array([[1.0, 2.0, np.nan], [3.0, -1.0, 0.5]] if "nan" in call else [[1.0, 2.0, 4.0], [3.0, -1.0, 0.5]])
+    node = cg.Var(x.shape, "float64").assign(x)
+    got = eval(call, {"np": np, "x": node}).eval()
+    want = eval(call.replace("where=None", "where=True"), {"np": np, "x": x})
+    assert_same(got, want)
+
+
+def test_running_sums_along_the_first_axis_and_the_only_one():
+    for call in (
+        "np.cumulative_sum(x, axis=0)", "np.cumulative_sum(x, axis=0, include_initial=True)", "np.cumulative_sum(x)",
+        "np.cumulative_sum(x[0])", "np.cumulative_prod(x[0], include_initial=True)", "np.cumulative_prod(x, axis=-2)",
+        "np.cumulative_sum(x, axis=1, include_initial=True)", "np.cumulative_prod(x, axis=1, dtype='float64')",
+    ):  # fmt: skip
+        compare(call, x=drawn((3, 4)))

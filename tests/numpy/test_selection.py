@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import PositionError
+from cgraph.errors import DTypeError, PositionError, ShapeError
 from tests.numpy.evaluated import compare, drawn
 
 
@@ -93,3 +93,41 @@ def test_lexsort_orders_by_the_last_key_first(axis):
     rng = np.random.default_rng(0)
     keys = {name: rng.integers(0, 3, (6, 5)) for name in "abc"}
     compare(f"np.lexsort((a, b, c), axis={axis})", **keys)
+
+
+@pytest.mark.parametrize("call", [
+    "np.piecewise(x, [x < 0, x > 1, x == 0.5], [1, 2, 3])", "np.piecewise(x, [x < 0, x > 1, x == 0.5], [1, 2, 3, 4])",
+    "np.piecewise(x, [x < 0, x >= 0], [lambda v: -v, lambda v: v * 2])", "np.piecewise(x, x < 0, [5, 6])",
+    "np.piecewise(x, [x < 0], [lambda v, a, b=0: v * a + b, -1], 3, b=2)", "np.piecewise(x[0], x[0] < 0, [5, 6])",
+    "np.piecewise(x[0], [x[0] < 0, x[0] > -5], [5, 6, 7])", "np.piecewise(x, [x < 0, x > 1], [1])",
+    "np.piecewise(x, [[True, False] * 3, [False, True] * 3], [1, 2])", "np.piecewise(x, [True, False] * 3, [1, 2])",
+    "np.piecewise(x, [x[0] > 0, x[4] > 0, True, False, x[5] > 3, x[1] < 0], [7, 8])", "np.piecewise(x, True, [7, 8])",
+    "np.piecewise(x[:2], [True, False], [5, 6])", "np.piecewise(x[0], [True, False], [5, 6])",
+    "np.piecewise(x[:2], (True, False), [5, 6])", "np.piecewise(x[:2], np.array([True, False]), [5, 6])",
+    "np.piecewise(x.reshape(2, 3), [x.reshape(2, 3) > 0, x.reshape(2, 3) < -1, x.reshape(2, 3) > 1], [1, 2, 3, 4])",
+])  # fmt: skip
+def test_pieces_of_several_conditions_and_of_a_number(call):
+    compare(call, x=np.array([-2.0, -0.5, 0.0, 0.5, 1.5, 3.0]))
+
+
+def test_any_kind_of_a_partition_sorts():
+    x = drawn((3, 5))
+    for name in ("partition", "argpartition"):
+        for kth in (0, 4, -1, -5, [1, 3], (0, -1), np.array([2])):
+            got = getattr(np, name)(cg.Var(x.shape, "float64").assign(x), kth, 1, "introselect").eval()
+            np.testing.assert_array_equal(got, np.sort(x, 1) if name == "partition" else np.argsort(x, 1))
+    for kth in (5, -6, [0, 5], [7, -9]):
+        for axis, first in ((1, 5), (0, 3)):
+            outside = next(k for k in np.ravel(kth).tolist() if not -first <= k < first)
+            with pytest.raises(ShapeError, match=f"kth is {outside}, but .* has {first} elements"):
+                np.partition(cg.Var(x.shape), kth, axis)
+    flat = np.partition(cg.Var(x.shape, "float64").assign(x), 14, None).eval()
+    np.testing.assert_array_equal(flat, np.sort(x, None))
+    with pytest.raises(ShapeError, match="kth is 15"):
+        np.partition(cg.Var(x.shape), 15, None)
+
+
+def test_the_first_condition_that_is_no_bool_is_named():
+    x = cg.Var((3,), name="x")
+    with pytest.raises(DTypeError, match=r"a condition is int64\[3\], not bool"):
+        np.select([x > 0, cg.Var((3,), "int64"), x], [x, x, x])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import NoMeaningError
+from cgraph.errors import ArgumentError, NoMeaningError
 from cgraph.numpy import signals
 from tests.numpy.evaluated import FLOATS, compare, drawn
 
@@ -132,3 +132,47 @@ def test_padding_without_a_meaning_is_refused_with_the_way_out():
         np.pad(cg.Var((3,)), 1, "other")
     with pytest.raises(NoMeaningError, match=r"2 \* edge"):
         np.pad(cg.Var((3,)), 1, "reflect", reflect_type="odd")
+
+
+def test_rows_with_axes_and_rows_of_nothing_are_not_convolved():
+    x = np.arange(6.0)
+    for name in ("convolve", "correlate"):
+        for v in ("x[:4].reshape(2, 2)", "x[:0]", "x.reshape(2, 3)", "x[:1].reshape(1, 1)"):
+            compare(f"np.{name}(x, {v})", x=x)
+            compare(f"np.{name}({v}, x)", x=x)
+    for v in ("x[0]", "x[3:4]"):
+        compare(f"np.convolve(x, {v})", x=x)
+        compare(f"np.convolve({v}, x, 'same')", x=x)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 16, 33, 64, 65, 130])
+def test_rows_of_any_length_are_convolved_whatever_is_infinite(n, mode):
+    rng = np.random.default_rng(n)
+    a, v = rng.normal(size=150), rng.normal(size=n)
+    compare(f"np.convolve(a, v, {mode!r}), np.correlate(a, v, {mode!r}), np.correlate(v, a, {mode!r})", a=a, v=v)
+    a[[0, 70, 149]] = np.inf, -np.inf, np.nan
+    compare(f"np.convolve(a, v, {mode!r})", a=a, v=v)
+
+
+@pytest.mark.parametrize("discont", [None, 1.0, np.pi, 3.2, 4.0, 10.0])
+def test_steps_of_exactly_the_limit_are_unwrapped_as_in_numpy(discont):
+    steps = np.array([0.0, np.pi, -np.pi, 3.2, -3.2, 4.0, -4.0, 2 * np.pi, -7.0, 10.0, -10.0, 1.0])
+    compare(f"np.unwrap(x, {discont})", x=np.cumsum(steps))
+    compare(f"np.unwrap(x, {discont}, period=4), np.unwrap(x, {discont}, period=5)", x=np.array([0, 2, 5, 1, 3, 9, 4]))
+    compare(f"np.unwrap(x, {discont}, axis=0)", x=np.cumsum(steps).reshape(4, 3))
+
+
+def test_the_first_option_that_a_mode_does_not_have_is_named():
+    x = cg.Var((3,), name="x")
+    with pytest.raises(ArgumentError, match="end_values= changes nothing in mode 'constant'"):
+        np.pad(x, 1, stat_length=2, end_values=4)
+    with pytest.raises(ArgumentError, match="constant_values= changes nothing in mode 'mean'"):
+        np.pad(x, 1, "mean", constant_values=2)
+
+
+def test_empty_padding_has_the_operand_inside():
+    x = drawn((2, 3))
+    got = np.pad(cg.Var(x.shape, "float64").assign(x), ((1, 2), (0, 3)), "empty").eval()
+    assert got.shape == (5, 6)
+    np.testing.assert_array_equal(got[1:3, :3], x)

@@ -46,3 +46,17 @@ def test_histograms_of_every_kind(bins, span, more):
 def test_histograms_of_points_keep_their_axes_apart(bins, more):
     x, y = drawn((9,)), drawn((9,), seed=1)
     compare(f"np.histogram2d(x, y, {bins}{more})", x=x, y=y, w=drawn((9,), seed=2))
+
+
+@pytest.mark.parametrize("call", [
+    "np.histogram_bin_edges(a, 4, weights=w)", "np.histogram_bin_edges(a, [0.0, 1.0, 4.0], weights=w)",
+    "np.histogram_bin_edges(a, 1)", "np.histogram_bin_edges(a, 3, (1, 1))", "np.histogram_bin_edges(a, 3, (2, 1))",
+    "np.histogram_bin_edges(a, 0)", "np.histogram_bin_edges(a, [0.0, 1.0, 1.0])",
+    "np.histogram_bin_edges(a, [1.0, 0.0])",
+    "np.histogram_bin_edges(a, np.ones((2, 2)))", "np.histogram(a, 3, (0, 2), weights=w)", "np.histogram(a * 0 + 2, 3)",
+    "np.histogram2d(a, w, 2)", "np.histogram2d(a, w, [2, 3])", "np.histogram2d(a, w, [2, 3], [[0, 2], [0, 1]])",
+    "np.histogram2d(a, w, [[0.0, 1.0, 4.0], 2])", "np.histogram2d(a, w, [0.0, 1.0, 4.0])", "np.histogram2d(a, w, [5])",
+    "np.histogram2d(a, w, (2, 3), weights=a)", "np.histogram2d(a, w, [3, 2], density=True)",
+])  # fmt: skip
+def test_bins_of_each_form(call):
+    compare(call, a=drawn((9,)), w=drawn((9,), seed=2))

@@ -106,3 +106,17 @@ def test_a_dtype_is_that_of_every_result_and_of_no_operand():
         "signature": tuple("ddd"),
     }
     assert signature_of_dtype(np.add, {"dtype": None}) == {}
+
+
+@pytest.mark.parametrize("call", [
+    "np.add.reduce(x, 0, initial=np._NoValue)", "np.maximum.reduce(x, 1, initial=np._NoValue)",
+    "np.add.reduce(x, 0, None, initial=None)", "np.maximum.reduce(x, 1, initial=0.5)",
+    "np.minimum.reduce(x, initial=2)",
+    "np.multiply.reduce(x, 1, keepdims=True, initial=2)", "np.add.reduce(x, None)", "np.add.reduce(x, (0, 1))",
+    "np.maximum.accumulate(x, 1)", "np.add.accumulate(x, 1, 'float64')", "np.multiply.accumulate(x, dtype='float64')",
+    "np.maximum.accumulate(i, 0, 'int8')", "np.minimum.accumulate(i, 1, dtype='float64')",
+    "np.logaddexp.accumulate(i, 1, dtype='float64')", "np.bitwise_or.accumulate(i, 1, dtype='int8')",
+])  # fmt: skip
+def test_options_of_reductions_and_running_results(call):
+    i = np.array([[3, 1, 7, 2], [5, 0, 6, 9], [4, 4, 8, 1]])
+    compare(call, x=i / 4 - 1, i=i)

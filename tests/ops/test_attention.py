@@ -168,3 +168,13 @@ def test_every_option_under_any_leading_axes_is_the_formula(lead, kind, engine):
         wants.append(plain_attention(*values, mask, **options))
     for got, want in zip(cg.compile(outputs, xs, engine=engine)(*values), wants, strict=True):
         assert_close(got, want, 10)
+
+
+@pytest.mark.parametrize("shapes", [
+    ((2, 4, 3), (2, 5, 3), (2, 6, 2)), ((2, 4, 3), (2, 5, 4), (2, 5, 2)), ((3,), (5, 3), (5, 2)),
+    ((4, 3), (3,), (5, 2)), ((4, 3), (5, 3), (5,)), ((2, 4, 3), (2, 5, 3), (2, 1, 2)),
+], ids=str)  # fmt: skip
+def test_queries_keys_and_values_that_do_not_fit_are_refused_with_their_shapes(shapes):
+    xs = [cg.Var(shape, name=name) for shape, name in zip(shapes, "qkv")]
+    with pytest.raises(ShapeError, match=r"queries float32\[.* do not fit; pass queries"):
+        cg.scaled_dot_product_attention(*xs)

@@ -159,3 +159,12 @@ def test_a_softcap_bends_the_products_before_the_mask_is_added():
 def test_gradients_agree_with_differences(softcap):
     arrays = [RNG.normal(size=s) for s in ((1, 4, 3, 2), (1, 2, 4, 2), (1, 2, 4, 3), (1, 1, 1, 4))]
     check_first(lambda q, k, v, m: cg.scaled_dot_product_attention(q, k, v, m, softcap=softcap, scale=0.7), arrays)
+
+
+def test_weights_of_exactly_the_limit_are_computed_at_once():
+    q, g, inner, k, v = drawn(B, H, M, D), drawn(B, H, M, E), drawn(B, H, M, 1), drawn(B, G, N, D), drawn(B, G, N, E)
+    rows, rule = QueryRows(q, g, inner, positions(M, None)), Rule(0.5, False, 0, 0.0)
+    at_once = gradients_at_once(rule, rows, k, v, None)
+    for most, same in ((B * H * M * N, True), (B * H * M * N - 1, False)):
+        got = attention_gradients(rule, rows, k, v, None, most)
+        assert (got[0] is at_once[0]) is same

@@ -162,3 +162,37 @@ def test_gradients():
     np.testing.assert_array_equal(cg.gradient(cg.sum(cg.lazy_print(x, header=False) ** 2), x).eval(), [2, 4])
     with pytest.raises(NoGradientError, match="delay has no gradient"):
         cg.gradient(cg.sum(cg.delay(np.sqrt, x)), x)
+
+
+@every_engine
+def test_a_function_may_evaluate_a_node_with_a_function_of_its_own(engine):
+    """Two deep; each may run again afterwards, and none inside itself."""
+    x = cg.Var((2,), "float64", "x")
+    inner = cg.compile(cg.delay(lambda a: a + 1, x) * 2, [x], engine=engine)
+    middle = cg.compile(cg.delay(lambda a: inner(a) + 10, x), [x], engine=engine)
+    outer = cg.compile(cg.delay(lambda a: middle(a) - inner(a), x), [x], engine=engine)
+    for value in (np.zeros(2), np.array([3.0, -4.0])):
+        np.testing.assert_array_equal(outer(value), [10, 10])
+        np.testing.assert_array_equal(middle(value), (value + 1) * 2 + 10)
+    holder = {}
+    first = cg.delay(lambda a: holder["second"](a), x)
+    second = cg.compile(cg.delay(lambda a: holder["first"](a), x), [x], engine=engine)
+    holder.update(first=cg.compile(first, [x], engine=engine), second=second)
+    with pytest.raises(GraphError, match="depends on the delay.* itself"):
+        holder["first"](np.zeros(2))
+
+
+PRINTED = [
+    ((), "7."), ((3,), "[0. 1.]\nthe first 2 of (3,)"), ((2,), "[0. 1.]"), ((1, 2), "[[0. 1.]]"),
+    ((4, 3), "[[0. 1.]\n [3. 4.]\n [6. 7.]]\nthe first 3x2 of (4, 3)"), ((3, 2), "[[0. 1.]\n [2. 3.]\n [4. 5.]]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, text", PRINTED, ids=str)
+def test_a_value_of_any_rank_is_printed_up_to_its_limits(shape, text, capsys):
+    x = cg.Var(shape, "float64", "x")
+    value = np.full((), 7.0) if shape == () else np.arange(float(np.prod(shape))).reshape(shape)
+    got = cg.compile(cg.lazy_print(x, max_row=3, max_col=2, header=False), [x])(value)
+    np.testing.assert_array_equal(got, value)
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).strip() == text

@@ -7,6 +7,7 @@ import cgraph as cg
 from cgraph import GraphError, ShapeError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.errors import DTypeError
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.ops.control import UNROLLED
@@ -346,3 +347,37 @@ def test_scans_of_one_body_that_differ_in_one_field_stay_apart(length):
     rounds = [items(apply(Loop(alone, length + i), cg.Const(start)))[0] for i in range(3)]
     for i, got in enumerate(cg.compile(rounds)()):
         np.testing.assert_array_equal(got, 2.0 ** (length + i + 1) - 1)
+
+
+def test_results_of_one_function_alone_are_named_in_the_refusal():
+    x = cg.Var((2,), name="x")
+    for f, g, words in (
+        (lambda: (), lambda: (x,), r"one function returns none, the other float32\[2\]"),
+        (lambda: (x,), lambda: (), r"one function returns float32\[2\], the other none"),
+        (lambda: (x, x), lambda: (x,), r"returns float32\[2\], float32\[2\], the other float32\[2\]"),
+    ):
+        with pytest.raises(ShapeError, match=words):
+            cg.cond(True, f, g)
+    with pytest.raises(ShapeError, match=r"the state is float32\[2\] before a round and none after it"):
+        cg.while_loop(lambda s: cg.sum(s[0]) > 0, lambda s: (), (x,))
+    with pytest.raises(GraphError, match="returned no nodes"):
+        cg.cond(True, tuple, tuple)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_bounds_of_any_integer_dtype_give_an_index_of_int64(dtype, shape):
+    low, high, x = cg.Var(shape, dtype, "low"), cg.Var(shape, dtype, "high"), cg.Var((), "float64", "x")
+    seen = []
+
+    def body(i, s):
+        seen.append((i.dtype, i.shape))
+        return s * 2 + i
+
+    node = cg.fori(low, high, body, x)
+    assert set(seen) == {(np.dtype("int64"), ())}
+    got = cg.compile(node, [low, high, x])(np.full(shape, 2, dtype), np.full(shape, 5, dtype), 1.0)
+    assert got == ((1 * 2 + 2) * 2 + 3) * 2 + 4
+    for bad, error in ((cg.Var((), "float32"), DTypeError), (cg.Var((2,), "int64"), ShapeError)):
+        with pytest.raises(error, match="fori: the bound"):
+            cg.fori(0, bad, body, x)

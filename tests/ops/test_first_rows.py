@@ -39,7 +39,21 @@ def test_writes_that_count_happen_and_the_value_is_copied_without_any(engine):
     x, i, v, n = Var((9, 3), name="x"), Var((8,), "int64", "i"), Var((8, 3), name="v"), Var((), "int64", "n")
     f = cg.compile(apply(FirstWrites(Scatter(0, "set")), x, i, v, n)[:8], [x, i, v, n], engine=engine)
     base, values = np.zeros((9, 3), "f4"), np.arange(1, 25, dtype="f4").reshape(8, 3)
-    for count in (0, 1, 3, 5, 8):
-        indices = np.array([*range(count), *[8] * (8 - count)])  # what does not count goes to the last row
-        wanted = np.concatenate([values[:count], base[count:8]])
+    for count in (-1, 0, 1, 3, 5, 8, 1000):
+        rows = min(max(count, 0), 8)
+        indices = np.array([*range(rows), *[8] * (8 - rows)])  # what does not count goes to the last row
+        wanted = np.concatenate([values[:rows], base[rows:8]])
         assert np.array_equal(f(base, indices, values, np.int64(count)), wanted)
+
+
+def test_counts_below_one_and_above_all_rows_mean_none_and_all():
+    x, w = np.arange(12.0).reshape(4, 3), np.eye(3)
+    op = FirstRows(cg.Var((4, 3), "float64").__matmul__(cg.Var((3, 3), "float64")).op)
+    for count in (-5, -1, 0, 1, 3, 4, 5, 99):
+        rows = min(max(count, 0), 4)
+        got = op.meaning(x, w, np.int64(count))
+        np.testing.assert_array_equal(got[:rows], x[:rows])
+        assert not got[rows:].any()
+        written = FirstWrites(Scatter(0, "add")).meaning(np.zeros((4, 3)), np.arange(4), x, np.int64(count))
+        np.testing.assert_array_equal(written[:rows], x[:rows])
+        assert not written[rows:].any()

@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import apply
+from cgraph.ir.spec import Spec
 from cgraph.kernels.target import target_named
 from cgraph.ops.physical.frames import (
     Depth,
@@ -110,3 +111,34 @@ def test_a_convolution_of_frames_means_that_of_volumes():
     assert op.infer(cg.Var((10, 3, 6, 6)).spec, cg.Var(f.shape).spec).shape == got.shape
     with pytest.raises(ShapeError, match="do not fit frames"):
         op.infer(cg.Var((10, 3, 6, 6)).spec, cg.Var((4, 3, 3, 3, 3)).spec)
+
+
+def test_filters_and_frames_of_other_axes_or_channels_are_refused():
+    op = FramesConv((1, 1), (0, 0, 0, 0), (1, 1), 1, Depth(2, 3, 1))
+    x, f = (10, 3, 4, 6), (5, 3, 3, 2, 2)
+    f4 = np.dtype("f4")
+    assert op.infer(Spec(x, f4), Spec(f, f4)) == Spec((6, 5, 3, 5), f4)
+    for shape, window in (
+        (x, f[:4]),
+        (x, (*f, 1)),
+        (x[:3], f),
+        ((*x, 1), f),
+        (x, (5, 2, 3, 2, 2)),
+        (x, (5, 3, 2, 2, 2)),
+    ):
+        with pytest.raises(ShapeError, match="do not fit frames"):
+            op.infer(Spec(shape, f4), Spec(window, f4))
+
+
+@pytest.mark.parametrize("volumes, taps, stride", [(2, 3, 1), (1, 4, 2), (3, 2, 3), (2, 5, 1), (2, 6, 1), (1, 1, 4)])
+def test_windows_of_each_volume_are_stacked(volumes, taps, stride):
+    """One more tap than a volume has frames gives no window."""
+    depth, x = Depth(volumes, taps, stride), frames(volumes, 5)
+    each = x.reshape(volumes, 5, 3, 4, 6)
+    starts = range(0, 5 - taps + 1, stride)
+    assert depth.windows(len(x)) == len(starts) and depth.frames(len(x)) == 5
+    want = [each[v, i : i + taps].reshape(-1, 4, 6) for v in range(volumes) for i in starts]
+    np.testing.assert_array_equal(depth.stack(x, 3), np.reshape(want, (-1, taps * 3, 4, 6)))
+    wide = depth.stack(x, 4).reshape(-1, taps, 4, 4, 6)
+    np.testing.assert_array_equal(wide[:, :, :3].reshape(-1, taps * 3, 4, 6), depth.stack(x, 3))
+    assert not wide[:, :, 3].any()

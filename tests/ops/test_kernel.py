@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from math import atan2
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,11 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.errors import EngineError, GraphError, NoGradientError, NoKernelError, ShapeError
+from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.user_function import user_function
 from cgraph.ops.fused import FusedPointwise
-from cgraph.ops.kernel import EachNumber
+from cgraph.ops.kernel import MOST_OPS, EachNumber
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from tests.support.kernels import TARGETS
 from tests.support.tolerance import assert_near
@@ -32,6 +34,10 @@ def draw(*shape, dtype="float32"):
 
 def soft(x, limit):
     return x - limit if x > limit else (x + limit if x < -limit else x * 0)
+
+
+def soft_of_one(x):
+    return x - 1.0 if x > 1.0 else x * 0.5
 
 
 def row_sums(task, out, x):
@@ -362,3 +368,65 @@ def test_a_process_that_finds_its_kernels_in_the_cache_loads_no_numba(tmp_path, 
     command = [sys.executable, "-c", RUN]
     found = [subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout for _ in range(2)]
     assert found == ["True\n", "False\n"]
+
+
+@pytest.mark.parametrize("more, is_whole", [(-1, False), (0, False), (1, True)])
+def test_a_function_of_at_most_64_ops_becomes_ops(more, is_whole, tmp_path):
+    count = MOST_OPS + more
+    file = tmp_path / "chain.py"
+    file.write_text("def many(x):\n    y = x\n" + "    y = y + x\n" * count + "    return y\n")
+    names: dict = {"__name__": "chain"}
+    exec(compile(file.read_text(), str(file), "exec"), names)
+    x = cg.Var((3,), "float64", "x")
+    node = cg.kernel(names["many"])(x)
+    assert is_compiled(node) is is_whole
+    np.testing.assert_array_equal(cg.compile(node, x)(np.arange(3.0)), np.arange(3.0) * (count + 1))
+
+
+sine, root = math.sin, math.sqrt
+
+
+def by_names(x):
+    return sine(x) * root(x) + abs(x) - atan2(x, 2.0)
+
+
+@every_engine
+def test_functions_of_mathematics_under_any_name_are_ops(engine):
+    x = cg.Var((5,), "float64", "x")
+    node = cg.kernel(by_names)(x)
+    assert not is_compiled(node)
+    a = np.linspace(0.1, 3, 5)
+    want = [by_names(v) for v in a.tolist()]
+    assert_near(cg.compile(node, x, engine=engine)(a), want, "float64 formulas near zero")
+
+
+@every_engine
+def test_no_task_writes_an_array_without_elements(engine):
+    x = cg.Var((0, 3), name="x")
+    assert sums(x).op.tasks == 0
+    assert cg.compile(sums(x), x, engine=engine)(np.zeros((0, 3), "f4")).shape == (0,)
+    with pytest.raises(ShapeError, match="tasks returned -1; return a number >= 0"):
+        cg.kernel(row_sums, out=lambda x: ((x.shape[0],), x.dtype), tasks=lambda x: -1)(x)
+
+
+def test_images_of_numbers_are_cut_by_rows():
+    x, limit = cg.Var((2, 3, 8, 5), name="x"), cg.Var((2, 3, 8, 5), name="limit")
+    node = cg.kernel(soft)(x, limit)
+    op, specs = node.op, [v.spec for v in node.operands]
+    cut = op.cut(*specs)
+    assert cut.band(2, 5) is op and (cut.above, cut.below, cut.step) == (0, 0, 1)
+    assert [[list(x) for x in rows] for rows in cut.reads] == [[[*range(8)], [*range(1, 9)]]] * 2
+    for shape in ((3, 8, 5), (8, 5), (5,), ()):
+        assert op.cut(*[Spec(shape, np.dtype("f4"))] * 2) is None
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "bool"])
+@pytest.mark.parametrize(
+    "function", [lambda x: x * x - 1.5, soft_of_one, lambda x: 2.75], ids=["ops", "compiled", "constant"]
+)
+def test_a_result_has_the_dtype_that_is_asked_for(function, dtype):
+    x, value = cg.Var((3,), "float64", "x"), np.array([-2.0, 0.5, 3.25])
+    node = cg.kernel(function, dtype=dtype)(x)
+    assert node.dtype == dtype and node.shape == (3,)
+    want = np.array([function(v) for v in value.tolist()]).astype(dtype)
+    np.testing.assert_array_equal(cg.compile(node, x)(value), want)

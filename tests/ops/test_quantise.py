@@ -72,3 +72,15 @@ def test_a_scale_that_is_wider_than_the_operand_is_refused():
         cg.quantize(np.zeros(3, "f4"), np.ones((2, 1), "f4"))
     with pytest.raises(ShapeError, match="do not broadcast"):
         cg.dequantize(np.zeros((1, 3), "u1"), np.float32(1), np.zeros((2, 3), "u1"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scale_dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("zero_dtype", ["uint8", "int64", "float32"])
+def test_scale_and_zero_point_have_the_dtypes_that_the_op_reads(zero_dtype, scale_dtype, dtype):
+    x, value = cg.Var((4,), dtype), np.array([-3.0, 0.4, 2.6, 900.0]).astype(dtype)
+    scale, zero = np.array(2, scale_dtype), np.array(5, zero_dtype)
+    for given in ((scale, zero), (cg.Var((), scale_dtype).assign(scale), cg.Var((), zero_dtype).assign(zero))):
+        node = cg.quantize(x, *given)
+        assert node.dtype == np.uint8 and [y.dtype.name for y in node.operands] == [dtype, dtype, "uint8"]
+        np.testing.assert_array_equal(cg.compile(node, [x])(value), [3, 5, 6, 255])

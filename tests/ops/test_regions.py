@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.errors import ShapeError
 from tests.support.tolerance import assert_near
 
 H, W = 5, 7
@@ -93,3 +94,21 @@ def test_a_box_that_is_no_number_reads_nothing_and_fails_nothing(special, corner
     border = np.pad(ramp()[:, :, 1:-1, 1:-1], ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=np.nan)
     found = cg.compile(y, [image], engine=engine)(border)
     assert not found[3].any()
+
+
+@pytest.mark.parametrize("count, scales", [(1, [1.0, 0.5]), (2, [1.0]), (3, [1.0, 0.5])])
+def test_each_level_has_a_scale(count, scales):
+    levels = [cg.Var((1, 2, H, W), name=f"level{i}") for i in range(count)]
+    boxes, zero = cg.Var((3, 4), name="boxes"), cg.zeros((3,), "int64")
+    with pytest.raises(ShapeError, match=f"there are {count} levels and {len(scales)} scales"):
+        cg.roi_align_levels(levels, boxes, zero, zero, (2, 2), scales)
+
+
+def test_boxes_have_no_gradient():
+    image, boxes, zero = cg.Var((1, 1, H, W), "float64"), cg.Var((2, 4), "float64"), cg.zeros((2,), "int64")
+    total = cg.sum(cg.roi_align_levels([image], boxes, zero, zero, (2, 2), [1.0]))
+    to_boxes, to_image = cg.gradient(total + cg.sum(boxes[:, 0]) * 3, [boxes, image])
+    values = np.random.default_rng(0).random(image.shape), np.array([[0.5, 1, 3, 4], [1, 0.25, 5, 3]])
+    got, pixels = cg.compile([to_boxes, to_image], [image, boxes])(*values)
+    np.testing.assert_array_equal(got, [[3, 0, 0, 0]] * 2)
+    assert pixels.sum() > 0

@@ -165,3 +165,49 @@ def test_rows_of_a_transposed_image_are_added_before_the_transpose():
     rows = np.zeros((4, 5))
     np.add.at(rows, (np.arange(4)[:, None], TAPS[0]), TAPS[1])
     assert_close(f(x), np.einsum("ih,jw,nhwc->nijc", rows, rows, x), 10)
+
+
+def test_images_repeat_pixels_by_whole_scales_that_are_the_ratios():
+    def op(shape, scales, *how):
+        return Resize(shape, *(how or ("nearest", "asymmetric", "floor")), scales)
+
+    assert op((4, 9), (2.0, 3.0)).repeats((2, 3)) and op((2, 3), (1.0, 1.0)).repeats((2, 3))
+    others = [
+        op((4, 9), (2.5, 3.0)), op((4, 9), (2.0, 2.75)), op((5, 9), (2.5, 3.0)), op((4, 8), (2.0, 8 / 3)),
+        op((4, 9), (2.0, 3.0), "linear", "asymmetric", "floor"),
+        op((4, 9), (2.0, 3.0), "nearest", "asymmetric", "ceil"),
+        op((4, 9), (2.0, 3.0), "nearest", "half_pixel", "floor"), op((1, 9), (0.5, 3.0)),
+    ]  # fmt: skip
+    assert not any(x.repeats((2, 3)) for x in others)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+@pytest.mark.parametrize("scales", [None, (1.0, 1.0), (1.5, 1.0), (1.0, 0.6), (0.9, 1.25)], ids=str)
+@pytest.mark.parametrize("shape", [(2, 3), (2, 5), (4, 3)], ids=str)
+def test_an_axis_that_keeps_its_length_is_resized_by_its_scale(shape, scales, dtype):
+    x = np.arange(6).reshape(1, 1, 2, 3).astype(dtype)
+    got = meant(cg.resize(cg.Const(x), shape, "nearest", "asymmetric", "floor", scales=scales))[0, 0]
+    want = x[0, 0]
+    for axis, count in enumerate(shape):
+        n = want.shape[axis]
+        scale = count / n if scales is None else scales[axis]
+        want = want.take([min(int(i / scale), n - 1) for i in range(count)], axis)
+    np.testing.assert_array_equal(got, want)
+    assert got.dtype == dtype
+
+
+@pytest.mark.parametrize("axis", range(4))
+@pytest.mark.parametrize("order", [(0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 3, 2)], ids=str)
+@pytest.mark.parametrize("last", [15, 16, 17, 5])
+def test_weighted_rows_of_any_transposed_value(order, axis, last):
+    """The axis may come last before the transpose, or rows behind it may be short or just long enough."""
+    index, weights = TAPS
+    shape = [5, 5, 5, 5]
+    shape[order[axis] - 1 if order[axis] else 3] = last
+    shape[order[axis]] = 5
+    x = np.random.default_rng(0).standard_normal(shape)
+    image = cg.Var(x.shape, "float64")
+    turned = x.transpose(order)
+    want = (turned.take(index, axis) * weights.reshape(4, 4, *[1] * (3 - axis))).sum(axis + 1)
+    y = weighted_rows(cg.transpose(image, order), axis, index, weights)
+    assert_close(cg.compile(y, [image])(x), want, 10)

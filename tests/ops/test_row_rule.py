@@ -14,7 +14,15 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
+from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Var
+from cgraph.ops.norm import LayerNorm
+from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.physical.frames import Depth, FramesConv
+from cgraph.ops.physical.matmul import MatmulEpilogue
+from cgraph.ops.physical.rotary import Rotary
+from cgraph.ops.shape import BroadcastTo, Reshape
+from cgraph.ops.softmax import Softmax
 from tests.ops.cases import CASES, Case
 from tests.support.lowered import LOWERED, lowered
 from tests.support.tolerance import assert_close
@@ -82,3 +90,60 @@ def test_an_op_reads_all_operands_row_by_row_unless_one_has_no_rows():
 def test_ops_on_bytes_volumes_and_rounded_numbers_have_rules_that_hold(name):
     net = lowered(name)
     assert check_rules(list(net.roots), net.values) > 4
+
+
+F4 = np.dtype("f4")
+
+
+def of(*shape: int) -> Spec:
+    return Spec(shape, F4)
+
+
+CONV = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), 1)
+RULES = {  # an op, the shapes of its operands, and those that it reads row by row; None without a rule
+    "product of matrices": (MatmulEpilogue(True), (of(4, 3), of(3, 5), of(4, 5)), (0, 2)),
+    "product of matrices and one row": (MatmulEpilogue(False), (of(4, 3), of(3, 5)), (0, 2)),
+    "products": (MatmulEpilogue(True), (of(2, 4, 3), of(2, 3, 5), of(2, 4, 5)), (0, 1, 2)),
+    "bias": (ConvEpilogue(CONV, False, True, False), (of(2, 3, 5, 5), of(4, 3, 1, 1), of(4)), (0,)),
+    "residual": (
+        ConvEpilogue(CONV, True, True, True),
+        (of(2, 3, 5, 5), of(4, 3, 1, 1), of(4), of(4), of(2, 4, 5, 5)),
+        (0, 4),
+    ),
+    "residual alone": (
+        ConvEpilogue(CONV, False, False, True),
+        (of(2, 3, 5, 5), of(4, 3, 1, 1), of(2, 4, 5, 5)),
+        (0, 2),
+    ),
+    "frames": (
+        ConvEpilogue(FramesConv((1, 1), (0, 0, 0, 0), (1, 1), 1, Depth(1, 2, 1)), False, True, False),
+        (of(2, 3, 5, 5), of(4, 3, 2, 1, 1), of(4)),
+        None,
+    ),
+    "norm of the last axis": (LayerNorm(1, 0.1), (of(4, 3), of(3), of(3)), (0,)),
+    "norm of all axes": (LayerNorm(2, 0.1), (of(4, 3), of(4, 3), of(4, 3)), None),
+    "softmax along rows": (Softmax(0), (of(4, 3),), None),
+    "softmax along columns": (Softmax(1), (of(4, 3),), (0,)),
+    "rotation of rows": (Rotary(False), (of(4, 6), of(4, 6), of(4, 6)), (0, 1, 2)),
+    "rotation of one row": (Rotary(False), (of(6), of(6), of(6)), None),
+    "broadcast rows": (BroadcastTo((4, 3)), (of(4, 1),), (0,)),
+    "one row broadcast": (BroadcastTo((4, 3)), (of(1, 3),), ()),
+    "a vector broadcast": (BroadcastTo((4, 4)), (of(4),), ()),
+    "a number": (BroadcastTo(()), (of(),), None),
+    "rows of another shape": (Reshape((4, 3, 2)), (of(4, 6),), (0,)),
+    "another number of rows": (Reshape((3, 8)), (of(4, 6),), None),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_operands_that_an_op_reads_row_by_row(name):
+    op, specs, operands = RULES[name]
+    rule = op.row_rule(*specs)
+    assert (None if rule is None else rule.operands) == operands
+    if rule is not None:
+        rng = np.random.default_rng(0)
+        xs = [rng.normal(size=spec.shape).astype("f4") for spec in specs]
+        whole = op.meaning(*xs)
+        for rows in range(1, len(whole) + 1):
+            some = rule.first(rows).meaning(*(x[:rows] if i in operands else x for i, x in enumerate(xs)))
+            assert_close(some, whole[:rows])

@@ -6,7 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.spec import Spec
-from cgraph.ops.trees import TreeLeaves
+from cgraph.ops.trees import EQUAL, MISSING, TreeLeaves, TreeSums
 
 # 0: column 1 <= 2 ? 1 : 2;  2: column 0 <= -1 ? 3 : 4;  5: column 0 <= 7 ? 6 : 7
 FEATURES, BELOW, ABOVE = [1, -1, 0, -1, -1, 0, -1, -1], [1, 0, 3, 0, 0, 6, 0, 0], [2, 0, 4, 0, 0, 7, 0, 0]
@@ -85,3 +85,22 @@ def test_operands_of_other_dtypes_and_shapes_are_refused():
     ):
         with pytest.raises(ShapeError, match="call tree_leaves"):
             op.infer(*operands[:at], spec, *operands[at + 1 :])
+
+
+def test_sums_of_leaves_for_no_target_have_no_columns():
+    for count in (0, 1, 3):
+        weights = np.arange(8.0 * count).reshape(8, count)
+        op, x = TreeSums(0), X
+        constants = cg.tree_leaves(cg.Var(X.shape), (0, 5), FEATURES, LIMITS, BELOW, ABOVE).operands[1:]
+        got = op.meaning(x, *(c.op.array for c in constants), weights)
+        want = weights[np.array(leaves()).T].sum(1)
+        assert got.shape == (6, count)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_an_op_has_the_flags_of_its_nodes_alone():
+    no, some = [False] * 8, [True, *[False] * 7]
+    for equal, missing, flags in ((None, None, 0), (no, no, 0), (some, None, EQUAL), (no, some, MISSING),
+                                  (some, some, EQUAL | MISSING)):  # fmt: skip
+        node = cg.tree_leaves(cg.Var(X.shape), (0, 5), FEATURES, LIMITS, BELOW, ABOVE, equal=equal, missing=missing)
+        assert node.op == TreeLeaves(flags)

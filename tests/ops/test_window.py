@@ -101,3 +101,5 @@ def test_huge_windows_and_images_are_looked_at_without_counting(monkeypatch):
     stepped = Windows((2,), (1,), (11, 0), (11,))
     with pytest.raises(ShapeError, match="10 windows of 12 begin in the padding of 11; at most 9 may"):
         stepped.leave_out((10,), stepped.result((10,)))
+    monkeypatch.setattr(window, "MOST_BEFORE", 10)
+    assert not stepped.leave_out((10,), stepped.result((10,)))

@@ -42,6 +42,11 @@ def test_a_regrouped_array_is_the_broadcast_one_under_other_axes(data):
         ((1,), (8,), (2, 4), (1, 1), (1,)),
         ((2, 1), (2, 4), (8,), (8,), (2, 4)),
         ((), (), (1, 1), (1, 1), ()),
+        ((1, 1), (2, 4), (8,), (1,), (1, 1)),
+        ((1, 4), (2, 4), (8,), (8,), (2, 4)),
+        ((2, 1, 3), (2, 4, 3), (8, 3), (8, 3), (2, 4, 3)),
+        ((1, 1, 3), (2, 4, 3), (8, 3), (1, 3), (1, 1, 3)),
+        ((2, 1, 1, 5), (2, 3, 4, 5), (6, 20), (6, 20), (2, 3, 4, 5)),
     ],
 )
 def test_axes_are_broadcast_only_where_they_are_joined_with_others(narrow, old, new, shape, full):
@@ -76,7 +81,9 @@ def test_numbers_that_a_choice_by_a_triangle_makes_hide_later_keys():
 
     assert number_of_later_keys(chosen()) == -inf and number_of_later_keys(chosen(low=-1e35)) == np.float32(-1e35)
     for other in (
-        chosen(low=HIDDEN / 2), chosen(zero=1.0), chosen(cg.tril(cg.full((4, 4), True, "bool"), 1)),
+        chosen(low=HIDDEN / 2),
+        cg.where(seen, cg.zeros((), "float64"), cg.Const(np.float64(HIDDEN))),
+        chosen(zero=1.0), chosen(cg.tril(cg.full((4, 4), True, "bool"), 1)),
         chosen(cg.Var((4, 4), "bool")), cg.where(seen, np.float32(0), cg.Var((), "float32")), chosen(low=[-inf] * 4),
     ):  # fmt: skip
         assert number_of_later_keys(other) is None

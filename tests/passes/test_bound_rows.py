@@ -65,6 +65,17 @@ def test_a_small_step_is_bounded_where_its_positions_may_be_unwritten():
     assert "take" in ops and len(ops) > 1
 
 
+@pytest.mark.parametrize("between", [0, 1, 3])
+def test_rows_that_small_steps_pass_on_are_unwritten_too(between):
+    n, large = Var((), "int64", "n"), Var((ROWS, SMALL // (8 * ROWS)), "int64", "large")
+    places = cg.max(cg.minimum(large, 99), 1)
+    for _ in range(between):
+        places = cg.abs(places - 1)
+    found = bound_rows(Roots([prefix(cg.take(np.arange(100.0, dtype="f4"), places), n)]))
+    ops = [x.op.op.name for x in kinds(found, FirstRows)]
+    assert "take" in ops and "abs" not in ops
+
+
 def test_a_step_pays_by_its_rows_and_its_products():
     """An operand that is read whole says nothing about the time of a row; multiply-adds do."""
     n, at = Var((), "int64", "n"), Var((ROWS,), "int64", "at")
@@ -172,3 +183,9 @@ def test_a_prefix_goes_only_before_readers_of_its_own_count():
     x, n, m = Var((ROWS, COLUMNS)), Var((), "int64", "n"), Var((), "int64", "m")
     outputs = (prefix(cg.exp(prefix(x, m)), n),)
     assert [p.operands[1] for p in kinds(sink_prefixes(outputs), Prefix)] == [m, n]
+
+
+@pytest.mark.parametrize("rows, is_bounded", [(1, False), (2, True)])
+def test_a_step_of_one_row_is_never_bounded(rows, is_bounded):
+    x, n = Var((rows, SMALL), name="x"), Var((), "int64", "n")
+    assert bool(kinds(bound_rows(Roots([prefix(cg.exp(x), n)])), FirstRows)) is is_bounded

@@ -54,3 +54,21 @@ def test_results_in_floats_are_left():
     constants = np.ones((3, 2), "i1"), np.zeros(2, "i4"), np.ones(2, "f4")
     made = apply(IntegerMatmul(3, Result("f4")), x, *map(Const, constants))
     assert decompose_int8((made,)) == (made,)
+
+
+@pytest.mark.parametrize("channels, kind", [(514, "float32"), (515, "float64")])
+def test_sums_that_float32_does_not_hold_are_computed_in_float64(channels, kind):
+    """255 * -128 for each channel: with 514 of them, sums are still below 2 ** 24."""
+    x = cg.Var((1, channels, 1, 2), "uint8", "x")
+    filters = np.full((3, channels, 1, 1), -128, "i1")
+    filters[1, 0], filters[2, ::2] = -127, 127
+    constants = map(Const, (filters, np.array([1, -2, 3], "i4"), np.ones((2, 3), "i4")))
+    made = apply(IntegerConv(Conv2d((1, 1), (0, 0, 0, 0), (1, 1), 1), 0, Result("i4")), x, *constants)
+    plain = decompose_int8((made,))
+    assert {n.dtype.name for n in post_order(plain)} & {"float32", "float64"} == {kind}
+    value = np.full(x.shape, 255, "u1")
+    value[0, 1, 0, 1] = 254
+    want = np.einsum("kc,ncw->nkw", filters[:, :, 0, 0].astype("i8"), value[:, :, 0].astype("i8")) + [[1], [-2], [3]]
+    (got,) = evaluate(list(plain), {x: value})
+    np.testing.assert_array_equal(got[:, :, 0], want)
+    np.testing.assert_array_equal(evaluate([made], {x: value})[0], got)

@@ -78,3 +78,13 @@ def test_empty_matrices_run_in_numpy():
     x = cg.Var((0, 20, 3), "float64", "x")
     _, s, v = cg.svd(x, full_matrices=False)
     assert [y.shape for y in cg.compile([s, v], [x])(np.zeros((0, 20, 3)))] == [(0, 3), (0, 3, 3)]
+
+
+def test_of_several_decompositions_each_is_computed_as_far_as_it_is_read():
+    x, y = cg.Var((12, 3), "float64", "x"), cg.Var((9, 2), "float64", "y")
+    q, r = cg.qr(y)
+    outputs = [*cg.svd(x, full_matrices=False), cg.svdvals(x + 1.0), cg.svd(y, full_matrices=False)[2], q, r]
+    assert kinds(*outputs) == {Svd, SingularValues, TallSvd}
+    values = {x: matrices(12, 3), y: matrices(9, 2)}
+    for got, want in zip(evaluate(drop_factors(tuple(outputs)), values), evaluate(outputs, values), strict=True):
+        assert_near(got, want, "float64 formulas near zero")

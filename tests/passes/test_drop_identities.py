@@ -174,3 +174,16 @@ def test_each_slice_is_compared_with_all_that_are_set_before(name, turned):
     kinds = [type(n.op) for n in post_order(drop_identities((total,)))]
     assert kinds.count(Add) == 3 - count
     assert_same_values(drop_identities, total)
+
+
+@pytest.mark.parametrize(
+    "base, count",
+    [(cg.zeros((8,), "float64"), 1), (np.zeros(8), 1), (cg.full((8,), 2.0, "float64"), 2), (np.ones(8), 2)],
+)
+def test_slices_are_set_one_after_the_other_in_zeros_only(base, count):
+    """Zeros may be made in the graph or given; other numbers are added."""
+    a, b = (cg.Var((2,), "float64", name) for name in "ab")
+    node = cg.set_slice(base, np.s_[:2], a) + cg.set_slice(base, np.s_[4:6], b)
+    kinds = [type(n.op) for n in post_order(drop_identities((node,)))]
+    assert kinds.count(Add) == count - 1
+    assert_same_values(drop_identities, node)

@@ -182,3 +182,24 @@ def test_gradients_are_those_of_the_reference():
 def test_every_kind_of_node_of_the_pass_appears():
     nodes = kinds(residual_network(volume()))
     assert {ToFrames, FromFrames, PadFrames, PoolFrames, FramesConv, Conv2d} <= nodes
+
+
+BROADCAST = [(), (7,), (6, 1), (5, 1, 1), (5, 1, 1, 1), (1, 5, 1, 1, 1), (2, 1, 1, 1, 1), (2, 5, 1, 1, 1), (5, 1, 6, 1)]
+
+
+@pytest.mark.parametrize("shape", BROADCAST, ids=str)
+def test_values_that_are_broadcast_to_volumes_are_those_of_their_elements(shape):
+    """Only a value for each channel, or one for all, is broadcast to frames; others end the frames."""
+    y = cg.conv3d(volume(), filters(5, 5, 3, 3, 3), 1, 1)
+    node = cg.conv3d(y * cg.Var(shape, name="factor"), filters(4, 5, 1, 1, 1))
+    wanted = 1 if len(shape) < 1 or set(shape) <= {1, 5} and shape[-1] == 1 and shape[-3:-1] != (5, 1) else 2
+    assert ops_of(fold_depth((node,)))["to_frames"] == wanted
+    assert_same_values(fold_depth, node)
+
+
+def test_volumes_of_nothing_and_filters_of_nothing_are_left():
+    assert_left(fold_depth, cg.conv3d(volume(n=0), filters(4, 5, 3, 3, 3)))
+    x = volume(shape=(2, 6, 7))
+    nothing = cg.conv3d(x, filters(4, 5, 0, 3, 3), 1, (1, 1, 1))
+    assert nothing.size
+    assert_left(fold_depth, nothing)

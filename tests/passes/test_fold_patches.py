@@ -88,3 +88,23 @@ def refused():
 def test_it_is_left_alone(name, outputs):
     assert_left(fold_patches, *outputs)
     assert any(isinstance(n.op, Conv2d) for y in outputs for n in (y, *y.operands, *y.operands[0].operands))
+
+
+LIMITS = [  # channels, side, columns, and whether patches become a product
+    (2, 16, 3, True), (3, 13, 3, False), (4, 16, 3, True), (5, 16, 3, False), (3, 16, MOST_COLUMNS, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("c, side, width, is_folded", LIMITS)
+def test_the_limits_of_what_is_folded(c, side, width, is_folded):
+    """512 products of a sum, 4 channels and 16 columns are folded still."""
+    x = images(c=c, side=side, columns=width)
+    y = tokens(cg.conv2d(x, filters(c=c, side=side), stride=side))
+    assert ("conv2d" not in ops_of(fold_patches((y,)))) is is_folded
+    assert_same_values(fold_patches, y)
+
+
+def test_patches_of_groups_are_left():
+    f = cg.Const(np.random.default_rng(0).standard_normal((6, 1, 32, 32)).astype("float32"))
+    y = tokens(cg.conv2d(images(side=32), f, stride=32, groups=3))
+    assert_left(fold_patches, y)

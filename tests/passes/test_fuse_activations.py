@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.ir.graph import apply
+from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.target import host_target, target_named
@@ -33,7 +35,13 @@ def hard_swish_by_sigmoid(x):
     return x * cg.clip(x / 6 + 0.5, 0, 1)
 
 
-SHORT = [hard_swish, hard_swish_by_sigmoid, lambda x: x * x - x, lambda x: cg.where(x > 1, x, x * 0.25)]
+SHORT = [
+    hard_swish,
+    hard_swish_by_sigmoid,
+    lambda x: x * x - x,
+    lambda x: cg.where(x > 1, x, x * 0.25),
+    lambda x: 0 - x,
+]
 LAYERS = {  # channels in and out, window, stride, groups
     "1x1": (16, 40, (1, 1), 1, 1),
     "3x3 by Winograd": (32, 64, (3, 3), 1, 1),
@@ -88,7 +96,9 @@ def test_a_function_inside_keeps_every_bit(name, function, target):
     want = kernel_result(node, numbers, "all", target=target)[0]
     for order in ("all", "single", "reverse"):
         np.testing.assert_array_equal(kernel_result(after, xs, order, target=target)[0], want)
-    np.testing.assert_array_equal(after.op.meaning(*xs), node.op.meaning(before.op.meaning(*xs), *numbers[1:]))
+    sums = before.op.meaning(*xs)
+    operands = [sums if x is before else number for x, number in zip(node.operands, numbers)]
+    np.testing.assert_array_equal(after.op.meaning(*xs), node.op.meaning(*operands))
 
 
 @pytest.mark.parametrize("name", ["1x1", "3x3 by Winograd"])
@@ -113,6 +123,39 @@ def test_a_result_that_others_read_stays():
     for outputs in ((hard_swish(y), y), (cg.conv2d(hard_swish(y), random(16, 40, 3, 3), 1, 1), cg.sum(y))):
         roots = lower_images(rewrite_graph(outputs), host_target(), LoweringOptions())
         assert all(node.op.function is None for node in of_kind(fuse_activations(roots, host_target()), BlockedConv))
+
+
+def products(count, negative):
+    def function(x):
+        x = x * x
+        for i in range(count):
+            x = x * (i + 2)
+        return -x if negative else x
+
+    return function
+
+
+@pytest.mark.parametrize(
+    "count, negative, is_taken", [(7, False, True), (6, True, True), (7, True, False), (8, False, False)]
+)
+def test_at_most_16_instructions_are_taken(count, negative, is_taken):
+    """One that reads the sum, its square, two for each factor, one for the sign."""
+    roots = lowered(layer("1x1", products(count, negative)), host_target())
+    assert (of_kind(fuse_activations(roots, host_target()), Pointwise) == []) is is_taken
+
+
+def test_a_comparison_whose_result_is_bool_stays():
+    x = cg.Var((1, 16, 14, 14))
+    roots = lowered(cg.conv2d(x, random(40, 16, 1, 1)) > 1, host_target())
+    assert of_kind(roots, BlockedConv) and fuse_activations(roots, host_target()) == roots
+
+
+def test_a_second_function_stays_an_op():
+    roots = lowered(layer("1x1", hard_swish), host_target())
+    before, (node,) = of_kind(roots, BlockedConv)[0], of_kind(roots, Pointwise)
+    (after, *_) = of_kind(fuse_activations(roots, host_target()), BlockedConv)
+    again = Roots([apply(node.op, *[after if x is before else x for x in node.operands])])
+    assert fuse_activations(again, host_target()) == again
 
 
 def test_an_op_of_two_images_stays():

@@ -11,6 +11,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.ops.attention import Attention
 from cgraph.passes import rewrite_graph
+from cgraph.passes.attention_masks import HIDDEN
 from cgraph.passes.fuse_attention import fuse_attention
 from tests.support.graphs import graphs
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values, ops_of
@@ -81,7 +82,9 @@ def split_scores(s, *bias):
 ROWS, COLUMNS = (B, H, 2, 3, 3, 1), (B, H, 2, 3, 1, 2)  # relative positions: of key rows, of key columns
 
 
-@pytest.mark.parametrize("shapes", [(ROWS, COLUMNS), (COLUMNS,), ((2, 3, 1, 1), ROWS), ((3, 2),)])
+@pytest.mark.parametrize(
+    "shapes", [(ROWS, COLUMNS), (COLUMNS,), ((2, 3, 1, 1), ROWS), ((3, 2),), (ROWS, COLUMNS, (3, 2))]
+)
 @pytest.mark.parametrize("also", [False, True])
 def test_numbers_are_added_to_scores_of_rows_and_columns(shapes, also):
     """Relative positions of rows and columns, as mvitv2 and SAM add them, become one mask."""
@@ -104,6 +107,13 @@ SPLIT_OTHERWISE = {
     "scaled after the sum": lambda s: split_scores(s, cg.Var(ROWS, name="b")) * 0.5,
     "capped after the sum": lambda s: cg.tanh(split_scores(s, cg.Var(ROWS, name="b")) / 2.0) * 2.0,
     "scaled between": lambda s: cg.reshape((cg.reshape(s, (B, H, 2, 3, 3, 2)) + cg.Var(ROWS, name="b")) * 0.5, s.shape),
+    "factors of queries after the sum": lambda s: split_scores(s, cg.Var(ROWS, name="b")) * cg.Var((H, 6, 1), name="f"),
+    "axes of the sum exchanged": lambda s: cg.transpose(
+        cg.reshape(s, (H, B, 6, 6)) + cg.Var((H, B, 6, 6), name="b"), (1, 0, 2, 3)
+    ),
+    "joined batches and heads below": lambda s: cg.reshape(
+        cg.reshape(cg.reshape(s, (B * H, 6, 6)), (B, H, 2, 3, 3, 2)) + cg.Var(ROWS, name="b"), s.shape
+    ),
     "beside a bool mask": lambda s: cg.where(
         cg.Var((6, 6), "bool", name="seen"), split_scores(s, cg.Var(ROWS, name="b")), -np.inf
     ),
@@ -361,6 +371,10 @@ def test_turned_keys_of_joined_heads_are_read_where_they_are():
     assert_same_values(rewrite_graph, y)
 
 
+def two_of(columns):
+    return heads("q", M, columns), heads("k", N, columns)
+
+
 def refused():
     """Graphs that only look like attention, or whose weights somebody reads."""
     q, k, v = operands()
@@ -376,6 +390,14 @@ def refused():
     yield "factors of keys", [cg.softmax(s * cg.Var((H, 1, N), name="f"), -1) @ v]
     yield "queries and keys joined", [cg.softmax(cg.reshape(s, (B, H, 1, M * N)), -1) @ cg.Var((M * N, E), name="w")]
     yield "a factor below zero", [cg.softmax(s * -1.0, -1) @ v]
+    yield "a factor of zero", [cg.softmax(s * 0.0, -1) @ v]
+    yield "a cap of zero", [cg.softmax(cg.tanh(s) * 0.0, -1) @ v]
+    yield "a mask within a cap of 1", [cg.softmax(cg.tanh(s + bias) * 1.0, -1) @ v]
+    yield "queries and keys without elements", [cg.softmax(products(*two_of(0)), -1) @ v]
+    yield "values without elements", [weights @ cg.Var((B, H, N, 0), name="w")]
+    wide = [cg.Var((B, H, M, n), "float64", name=name) for name, n in (("q", D), ("k", D), ("v", E))]
+    limit = cg.where(TRIANGLE, products(*wide[:2]), HIDDEN)
+    yield "a number at the limit of those that hide", [cg.softmax(limit, -1) @ wide[2]]
     yield "a tanh without its factor", [cg.softmax(cg.tanh(s), -1) @ v]
     yield "a tanh of a factor", [cg.softmax(cg.tanh(s * 2.0), -1) @ v]
     yield "a tanh under a mask", [cg.softmax(cg.tanh(s) + bias, -1) @ v]
@@ -412,3 +434,89 @@ def test_an_upper_triangle_and_a_shifted_one_stay_masks():
 def test_random_graphs_keep_their_values(drawn):
     assert_keeps_values(fuse_attention, drawn)
     assert_leaves_nothing(fuse_attention, drawn)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("kind", ["bool", "float32"])
+def test_any_number_of_masks_of_one_kind_become_one(kind, count):
+    q, k, v = operands()
+    scores = products(q, k)
+    for i, shape in enumerate([(H, M, N), (B, 1, 1, N), (M, 1)][:count]):
+        mask = cg.Var(shape, kind, name=f"mask{i}")
+        scores = cg.where(mask, scores, -np.inf) if kind == "bool" else scores + mask
+    found = cg.softmax(scores, -1) @ v
+    assert only_attention(found).has_mask
+    assert_same_values(rewrite_graph, found)
+
+
+QUERY_FACTORS = [  # of factors of scores: their shape, and whether they are the same for all keys
+    ((M, 1), True), ((1,), True), ((N,), False), ((H, 1, 1), True), ((H, 1, N), False), ((1, N), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape, is_found", QUERY_FACTORS, ids=str)
+def test_factors_that_are_the_same_for_all_keys_are_those_of_queries(shape, is_found):
+    q, k, v = operands()
+    found = cg.softmax(products(q, k) * cg.Var(shape, name="factor"), -1) @ v
+    assert ("attention" in ops_of(fuse_attention((found,)))) == is_found
+    assert_same_values(rewrite_graph, found)
+
+
+@pytest.mark.parametrize(
+    "shape, is_found", [((M,), True), ((1, M), True), ((1,), True), ((7, 1), False), ((H, 1, 1), True)], ids=str
+)
+def test_factors_of_queries_lie_along_the_last_axis_where_keys_come_first(shape, is_found):
+    q, k, v = columns("q", M, D), columns("k", 7, D), columns("v", 7, E)
+    found = v @ cg.softmax((cg.swapaxes(k, 2, 3) @ q) * cg.Var(shape, name="factor"), -2)
+    assert ("attention" in ops_of(fuse_attention((found,)))) == is_found
+    assert_same_values(rewrite_graph, found)
+
+
+def test_a_factor_of_queries_on_either_side_is_that_of_the_products():
+    q, k, v = operands()
+    for scaled, scale in ((np.float32(0.25) * q, 0.25), (q * cg.Var((), name="f"), 1.0), (q / np.float32(4), 1.0)):
+        found = cg.softmax(products(scaled, k), -1) @ v
+        assert only_attention(found).scale == scale
+        assert_same_values(rewrite_graph, found)
+
+
+def test_a_factor_of_queries_that_another_node_reads_stays_with_them():
+    q, k, v = operands()
+    scaled = q * np.float32(0.25)
+    outputs = [cg.softmax(products(scaled, k), -1) @ v, cg.exp(scaled)]
+    fused = fuse_attention(tuple(outputs))
+    assert fused[0].op == Attention(1.0)
+    assert_same_values(rewrite_graph, *outputs)
+
+
+def test_turned_channels_that_are_split_into_heads_are_keys_of_these_heads():
+    """The transpose exchanges other axes than the last two of the heads."""
+    rows = cg.Var((B, N, H * D), name="rows")
+    turned = cg.reshape(cg.swapaxes(rows, 1, 2), (B, H, D, N))
+    found = cg.softmax(heads("q", M, D) @ turned, -1) @ heads("v", N, E)
+    only_attention(found)
+    assert_same_values(rewrite_graph, found)
+
+
+SHARED = {
+    "not repeated": lambda n: cg.reshape(cg.exp(cg.Var((B, G, H // G, N, n), name=f"x{n}")), (B, H, N, n)),
+    "repeated without a reshape before": lambda n: repeated(cg.Var((B, G, 1, N, n), name=f"x{n}")),
+    "repeated after another reshape": lambda n: repeated(
+        cg.reshape(cg.Var((B * G, N, n), name=f"x{n}"), (B, G, 1, N, n))
+    ),
+    "repeated one after the other": lambda n: cg.reshape(
+        cg.broadcast_to(cg.Var((B, 1, G, N, n), name=f"x{n}"), (B, H // G, G, N, n)), (B, H, N, n)
+    ),
+}
+
+
+def repeated(x):
+    """Heads ``[b, g, 1, n, d]``, each H / G times in a row."""
+    return cg.reshape(cg.broadcast_to(x, (B, G, H // G, *x.shape[-2:])), (B, H, *x.shape[-2:]))
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_heads_of_five_axes_that_are_joined_to_four_keep_their_values(name):
+    found = cg.softmax(products(heads("q", M, D), SHARED[name](D)), -1) @ SHARED[name](E)
+    only_attention(found)
+    assert_same_values(rewrite_graph, found)

@@ -35,6 +35,7 @@ ERF = {
     "Keras": lambda x: constant(0.5) * x * (constant(1) + cg.erf(x / constant(2**0.5))),
     "a share first": lambda x: (constant(0.5) * (constant(1) + cg.erf(x * constant(ROOT)))) * x,
     "a half as a divisor": lambda x: x * (cg.erf(constant(ROOT) * x) + constant(1)) / constant(2),
+    "as many products as are looked through": lambda x: x * constant(0.5) * (cg.erf(times(x, ROOT, 6)) + constant(1)),
     "of a product": lambda x: by_erf(x * cg.exp(x)),
     "of a product with a number": lambda x: by_erf(x * constant(1.75)),
 }
@@ -95,8 +96,20 @@ def test_nan_infinities_and_zeros_stay_as_written_out(form):
     assert_close(got[number], want[number])
 
 
+def times(x, number, count):
+    """x times a number, by as many products."""
+    for factor in [number, *[1.0] * (count - 1)]:
+        x = x * constant(factor)
+    return x
+
+
 OFF = 1 + 1e-5
 LEFT = {
+    "a quotient by zero": X * constant(0.5) * (cg.erf(X / constant(0)) + constant(1)),
+    "a quotient by itself": X * constant(0.5) * (cg.erf(X / X * constant(ROOT)) + constant(1)),
+    "half of a quotient by zero": X / constant(0) * (cg.erf(X * constant(ROOT)) + constant(1)),
+    "a half by a quotient": X * (cg.erf(X * constant(ROOT)) + constant(1)) * (constant(0.5) / X),
+    "more products than are looked through": X * constant(0.5) * (cg.erf(times(X, ROOT, 7)) + constant(1)),
     "half": by_erf(X, half=0.5 * OFF),
     "root": by_erf(X, root=ROOT * OFF),
     "one": by_erf(X, one=OFF),

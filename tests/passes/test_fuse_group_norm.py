@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.passes import rewrite_graph
 from cgraph.passes.fuse_group_norm import fuse_group_norm
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
@@ -43,6 +44,16 @@ def test_a_norm_of_groups_is_one_op(name):
 
 
 LEFT = {
+    "elements in one row": cg.reshape(groups(), (-1,)) * np.float32(2),
+    "groups of parts of channels": groups(count=4) * SCALE,
+    "groups of other channels than the op's": cg.reshape(
+        cg.group_norm(cg.reshape(X, (2, 12, -1)), np.ones(12, "f4"), np.zeros(12, "f4"), 3), X.shape
+    )
+    * SCALE,
+    "groups of more channels": cg.reshape(
+        cg.group_norm(cg.reshape(X, (2, 3, -1)), np.ones(3, "f4"), np.zeros(3, "f4"), 1), X.shape
+    )
+    * SCALE,
     "a scale for each row": groups() * RNG.normal(size=(4, 1)).astype("f4"),
     "a scale for each image": groups() * RNG.normal(size=(2, 1, 1, 1)).astype("f4"),
     "a shift alone for each pixel": groups() + RNG.normal(size=(4, 5)).astype("f4"),
@@ -57,6 +68,7 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_no_norm_of_groups_is_left(name):
     assert_left(fuse_group_norm, LEFT[name])
+    assert_same_values(rewrite_graph, LEFT[name])
 
 
 def test_a_norm_that_another_reads_is_left():
@@ -70,3 +82,13 @@ def test_a_shift_that_is_not_of_channels_stays_a_sum(shape):
     ops = ops_of(fuse_group_norm((node,)))
     assert ops["group_norm"] == ops["add"] == 1
     assert_same_values(fuse_group_norm, node)
+
+
+def test_a_norm_without_a_term_keeps_the_signs_of_zeros():
+    factors = np.array([1, -1, 2, -2, 3, -3], "f4").reshape(6, 1, 1)
+    node = groups() * factors
+    (fused,) = fuse_group_norm((node,))
+    value = np.full(X.shape, 2.5, "f4")
+    (got,), (want,) = evaluate((fused,), {X: value}), evaluate((node,), {X: value})
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    assert not got.any() and np.signbit(got).any()

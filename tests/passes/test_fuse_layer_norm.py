@@ -129,3 +129,16 @@ def test_ops_of_several_results_beside_roots_and_sums_are_left():
     total, _ = cg.scan(lambda carry, x: (carry + x, carry), X[0, 0, 0, 0], X[0, 0, 0])
     loop = total + cg.sqrt(cg.sum(X))
     assert fuse_layer_norm((loop,)) == (loop,)
+
+
+def test_a_norm_without_a_term_keeps_the_signs_of_zeros():
+    """Rows of equal numbers are 0, or -0 with a factor below 0."""
+    x = cg.Var((3, 6))
+    node = unit(x) * np.array([1, -1, 2, -2, 3, -3], "f4")
+    value = np.repeat(np.array([[1.0], [-2.0], [0.0]], "f4"), 6, 1)
+    (fused,) = fuse_layer_norm((node,))
+    assert ops_of((fused,)) == {"layer_norm": 1}
+    (got,), (want,) = evaluate((fused,), {x: value}), evaluate((node,), {x: value})
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    assert np.signbit(got).any() and not np.signbit(got).all()

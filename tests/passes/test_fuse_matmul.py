@@ -82,6 +82,8 @@ LEFT = {
     "not all leading axes": lambda x, y: cg.sum(cg.swapaxes(x, -1, -2) @ y, 0),
     "a product that does not lie turned": lambda x, y: cg.sum(x @ cg.swapaxes(y, -1, -2), (0, 1)),
     "a moved operand": lambda x, y: cg.sum(cg.swapaxes(x[:, ::-1], -1, -2) @ y, (0, 1)),
+    "a moved right side": lambda x, y: cg.sum(cg.swapaxes(x, -1, -2) @ y[:, ::-1], (0, 1)),
+    "all axes turned": lambda x, y: cg.sum(cg.transpose(x, (1, 0, 3, 2)) @ cg.Var((3, 2, 5, 6), name="z"), (0, 1)),
     "a product that somebody reads": lambda x, y: cg.sum(PRODUCTS, (0, 1)) + cg.max(PRODUCTS),
     "whole numbers": lambda x, y: cg.sum(cg.swapaxes(WHOLES, -1, -2) @ WHOLES, (0, 1)),
 }

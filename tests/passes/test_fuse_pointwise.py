@@ -79,3 +79,10 @@ def test_no_more_operands_than_the_limit_are_read(monkeypatch):
 def test_random_graphs_keep_their_values_and_nothing_is_left_to_join(drawn):
     assert_keeps_values(fuse_pointwise, drawn)
     assert_leaves_nothing(fuse_pointwise, drawn)
+
+
+def test_an_array_that_several_ops_read_is_one_operand():
+    total = SIN * X + X * ROW + cg.exp(SIN) * ROW
+    (node,) = fuse_pointwise((total,))
+    assert len(node.operands) == len(set(node.operands)) == 2 and node.operands[0] is X
+    assert_same_values(fuse_pointwise, total)

@@ -8,6 +8,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.fused import FusedResults
+from cgraph.passes.fuse_pointwise import MOST_OPERANDS, MOST_OPS
 from cgraph.passes.fuse_results import fuse_results
 from tests.support.tolerance import assert_near
 
@@ -134,3 +135,30 @@ def test_each_result_depends_on_an_input_perhaps_by_a_broadcast(inputs, is_joint
     assert bool(joint(outputs, [values[name] for name in inputs])) is is_joint
     outputs.append(cg.exp(values["x"]))
     assert bool(joint(outputs, [values[name] for name in inputs])) is ("x" in inputs)
+
+
+@pytest.mark.parametrize("count, is_joint", [(MOST_OPERANDS, True), (MOST_OPERANDS + 1, False)])
+def test_at_most_so_many_arrays_are_read_together(count, is_joint):
+    xs = [cg.Var((3,), "float64", f"x{i}") for i in range(count)]
+    outputs = [sum(xs[1:], xs[0]), sum(xs[1:], xs[0]) * xs[0]]
+    assert (len(joint(outputs, xs)) == 1) is is_joint
+    values = [np.arange(3.0) + i for i in range(count)]
+    for got, want in zip(cg.compile(outputs, xs)(*values), (sum(values), sum(values) * values[0]), strict=True):
+        assert_near(got, want, "float64 formulas")
+
+
+@pytest.mark.parametrize("more, is_joint", [(0, True), (1, False)])
+def test_at_most_so_many_ops_are_computed_together(more, is_joint):
+    x, y = variables()
+    z = x
+    for _ in range(MOST_OPS - 1 + more):
+        z = z + y
+    assert (len(joint([z, z * x], [x, y])) == 1) is is_joint
+
+
+def test_a_value_that_is_read_in_two_ways_is_followed_once():
+    x, cell = cg.Var(SHAPE, name="x"), cg.Var(SHAPE, name="cell")
+    y = cell
+    for _ in range(20):
+        y = y * y + y
+    assert joint([y, y + 1.0], [x]) == [] and len(joint([y, y + 1.0], [cell])) == 1

@@ -58,6 +58,13 @@ def rotated(a, b, axis=None, c=NARROW_COS, s=NARROW_SIN):
     return joined(a * c - b * s, b * c + a * s, axis)
 
 
+def pairs_of(y, axis):
+    """The first and the second elements of pairs of any array ``[..., d, 2]`` or ``[..., 2, d]``."""
+    return [cg.reshape(part, tuple(np.delete(y.shape, axis))) for part in cg.split(y, y.shape[axis], axis)][:2]
+
+
+BACKWARDS, DOWN, SOME = X[..., ::-1], X[:, :, ::-1], cg.Var((N, H, T + 2, D), name="more")[:, :, 2:]
+LONGER = cg.Var((T, HALF, 5), name="longer")
 FORMS = {
     "transformers, halves": X * COS + turned(halves) * SIN,
     "the other order": SIN * turned(halves) + COS * X,
@@ -76,6 +83,11 @@ FORMS = {
     "neighbours of every third element": EVERY_THIRD * ALL_COS + turned(neighbours, EVERY_THIRD, -1) * ALL_SIN,
     "narrow tables of every other element": rotated(*halves(EVERY_OTHER)),
     "narrow tables of neighbours of every third element": rotated(*neighbours(EVERY_THIRD), -1),
+    "rows from their end": BACKWARDS * COS + turned(halves, BACKWARDS) * SIN,
+    "rows in falling order": DOWN * COS + turned(halves, DOWN) * SIN,
+    "some of the rows": SOME * COS + turned(neighbours, SOME, -1) * SIN,
+    "its own tables": X * X + turned(halves) * SIN,
+    "pairs that are a part of longer ones": rotated(*pairs_of(LONGER[..., 1:3], -1), -1),
     "double precision": WIDE * cg.Var((T, D), "float64", name="c8") + turned(halves, WIDE) * 0.25,
 }
 
@@ -112,7 +124,20 @@ def test_layers_rotate_by_the_same_op():
 
 
 Y = cg.Var(X.shape, name="y")
+SIDES = [cg.Var((3, HALF), name=name) for name in ("c3", "s3")]
+PAIRS, STACKED = cg.reshape(X, (N, H, T, HALF, 2)), cg.reshape(X, (N, H, T, 2, HALF))
+FLAT = (N, H, T, HALF)
 LEFT = {
+    "halves of rows in falling order, each by one slice": DOWN * COS
+    + joined(-X[:, :, ::-1, HALF:], X[:, :, ::-1, :HALF]) * SIN,
+    "halves of every second row, each by one slice": rotated(X[:, :, ::2, :HALF], X[:, :, ::2, HALF:], None, *SIDES),
+    "the first half of all pairs beside second elements": rotated(
+        cg.reshape(PAIRS[..., : HALF // 2, :], FLAT), cg.reshape(PAIRS[..., 1:], FLAT), -1
+    ),
+    "the first half of both rows beside the second row": rotated(
+        cg.reshape(STACKED[..., : HALF // 2], FLAT), cg.reshape(STACKED[..., 1:, :], FLAT)
+    ),
+    "two of three rows": rotated(*pairs_of(cg.Var((T, 3, HALF), name="three"), -2)),
     "another's halves": Y * COS + turned(halves) * SIN,
     "nothing is negated": X * COS + joined(*halves(X)[::-1]) * SIN,
     "the first half is negated": X * COS + joined(-halves(X)[0], halves(X)[1]) * SIN,
@@ -135,6 +160,8 @@ LEFT = {
 @pytest.mark.parametrize("name", LEFT)
 def test_what_is_no_rotation_is_left(name):
     assert_left(fuse_rotary, LEFT[name])
+    if LEFT[name].dtype.kind == "f":
+        assert_same_values(rewrite_graph, LEFT[name])
 
 
 def test_parts_that_others_read_are_left_unless_they_are_views():

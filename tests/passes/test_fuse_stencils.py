@@ -236,3 +236,8 @@ def test_not_joined(name):
 def test_joined(name):
     assert isinstance(for_host((JOINED[name],))[0].op, Stencil)
     assert_same_values(for_host, JOINED[name])
+
+
+def test_an_array_that_is_set_in_itself_stays():
+    y = cg.exp(cg.Var((40, 30), name="x"))
+    assert_left(lambda outputs: fuse_stencils(outputs, host_target()), cg.set_slice(y, np.s_[:, :], y))

@@ -147,3 +147,13 @@ def test_choices_are_rewritten_without_any_loop():
     (got,) = tidy_loops((y,))
     assert got.operands[0].op.other.ys[0] is got.operands[0].op.other.shared[0]
     assert_left(tidy_loops, cg.exp(OPERANDS[3]))
+
+
+@pytest.mark.parametrize("read", [(0, 1, 2), (0, 1, 2, 3), (0, 1, 2, 3, 4), (0, 1, 2, 4, 5), (1, 2, 3)])
+def test_rows_that_nobody_reads_go_whatever_is_left_before_them(read):
+    """Also the last ones, where all states stay."""
+    outputs = tuple(RESULTS[i] for i in read)
+    got = tidy_loops(outputs)
+    (node,) = loops(got)
+    assert sizes(node.op)[-1] == sum(i > 2 for i in read)
+    assert_same_values(tidy_loops, *outputs)

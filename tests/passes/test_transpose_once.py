@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.kernels.gemm.portions import direct_rows
+from cgraph.kernels.target import host_target
 from cgraph.ops.shape import Contiguous
+from cgraph.passes.transpose_once import transpose_once
+from tests.support.rewrites import assert_same_values
 from tests.support.tolerance import assert_near
 
 ROWS, K, N = 8, 96, 64
@@ -43,3 +47,20 @@ def test_the_bits_are_those_of_each_product_alone():
     function, x, w = chain(2)
     alone, *_ = chain(1)
     np.testing.assert_array_equal(function(x, w), alone(alone(x, w), w))
+
+
+def copied(*shapes, dtype="float32", cut=lambda y: y):
+    """How many products of arrays of these shapes with one transposed matrix read a copy of it."""
+    w = cg.Var((N, K), dtype, "w")
+    outputs = [cut(cg.Var((*shape, K), dtype, f"x{i}") @ w.T) for i, shape in enumerate(shapes)]
+    found = transpose_once(tuple(outputs), host_target())
+    assert_same_values(lambda nodes: transpose_once(nodes, host_target()), *outputs)
+    return sum(isinstance(node.operands[1].op, Contiguous) for node in found)
+
+
+def test_only_products_of_matrices_of_few_rows_of_floats_read_a_copy():
+    most = direct_rows(N * 4, K)
+    assert copied((ROWS,), (ROWS,)) == copied((2,), (most,)) == copied((ROWS,), (ROWS,), (1,), (most + 1,)) == 2
+    assert copied((2, ROWS), (2, ROWS)) == copied((ROWS,), (1,)) == copied((ROWS,), (most + 1,)) == 0
+    assert copied((ROWS,), (0,)) == copied((ROWS,), (ROWS,), dtype="int32") == copied((ROWS,)) == 0
+    assert copied((ROWS,), (ROWS,), (ROWS,), dtype="float64") == 3

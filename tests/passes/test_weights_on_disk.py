@@ -16,7 +16,7 @@ from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.physical.sliced import SlicedConv
 from cgraph.passes import rewrite_graph
-from cgraph.passes.weights_on_disk import SLICE, large_constants, slice_constants, slice_nbytes
+from cgraph.passes.weights_on_disk import SLICE, is_row, large_constants, slice_constants, slice_nbytes
 from cgraph.storage.weight_file import StreamedWeights
 from tests.support.emulated import TilesEngine
 from tests.support.rewrites import assert_same_values
@@ -102,3 +102,14 @@ def test_a_convolution_on_tiles_reads_its_filters_as_a_whole(tmp_path):
     streamed, whole = cg.compile(y, x, weights=weights, **options), cg.compile(y, x, **options)
     assert "to_tiles" in str(streamed.report().steps)
     np.testing.assert_array_equal(streamed(value), whole(value))
+
+
+def test_products_of_one_row_of_floats_with_a_constant_matrix_are_cut_by_columns():
+    x, w = cg.Var((1, 4), name="x"), cg.Const(np.ones((4, 6), "f4"))
+    rows = [x @ w, x @ cg.Const(np.ones((6, 4), "f4")).T, cg.Var((4,), name="v") @ w, cg.Var((1, 1, 4), name="y") @ w]
+    others = [
+        cg.Var((2, 4), name="two") @ w, x @ cg.Var((4, 6), name="m"), x @ cg.Var((6, 4), name="m").T, cg.exp(x),
+        cg.Var((1, 4), "int32", "n") @ np.ones((4, 6), "int32"), x @ cg.Const(np.ones((1, 4, 6), "f4")),
+        x @ cg.exp(w), x @ cg.transpose(cg.Const(np.ones((1, 6, 4), "f4")), (0, 2, 1)),
+    ]  # fmt: skip
+    assert [is_row(node) for node in rows] == [True, True, False, False] and not any(map(is_row, others))

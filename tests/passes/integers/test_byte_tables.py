@@ -10,6 +10,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.table8.calls import BLOCK, table_calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.physical.table import ByteTable
+from cgraph.passes.integers.byte_tables import MOST_NODES
 from cgraph.passes.integers.compute_integers import compute_integers
 from tests.passes.integers.test_compute_integers import KINDS, TARGETS, Net, drawn, scale_of
 from tests.support.kernels import ORDERS, run_calls, view_of
@@ -125,3 +126,66 @@ def test_scales_alone_make_a_table():
     assert len(tables(made)) == 2 and scale_of(made) == np.float32(0.03)
     value = drawn(x)
     np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate([made], {x: value})[0])
+
+
+def looked_up(table, x, to="int32"):
+    """Bytes of a table at bytes, as TFLite's reader writes it."""
+    return cg.take(cg.Const(table) if isinstance(table, np.ndarray) else table, x.astype(to))
+
+
+TABLE = np.random.default_rng(3).permutation(256).astype("u1")
+
+
+@pytest.mark.parametrize("to", ["int32", "int64"])
+def test_bytes_that_are_taken_at_bytes_are_a_table(to):
+    x = cg.Var((3, 256), "uint8", "x")
+    made = looked_up(TABLE, x, to)
+    (table,) = tables(made)
+    assert table.operands[0] is x
+    value = np.stack([np.random.default_rng(i).permutation(256) for i in range(3)]).astype("u1")
+    np.testing.assert_array_equal(cg.compile(made, [x])(value), TABLE[value])
+    np.testing.assert_array_equal(evaluate(compute_integers((made,)), {x: value})[0], TABLE[value])
+    assert compute_integers((looked_up(np.arange(256, dtype="u1"), x),)) == (x,)  # nothing is changed
+
+
+OTHERS = {
+    "a table of an input": lambda x: looked_up(cg.Var((256,), "uint8", "table"), x),
+    "a short table": lambda x: looked_up(TABLE[:200], cg.minimum(x, np.uint8(199))),
+    "a long table": lambda x: looked_up(np.tile(TABLE, 2), x),
+    "a table of rows": lambda x: looked_up(TABLE.reshape(256, 1), x),
+    "signed places": lambda x: looked_up(TABLE, cg.abs(cg.bitcast(x // 2, "int8"))),
+    "places that are computed": lambda x: cg.take(cg.Const(TABLE), x.astype("int32") // 2),
+    "a table of whole numbers": lambda x: looked_up(TABLE.astype("i4"), x),
+    "a table of signed bytes": lambda x: looked_up(TABLE.view("i1"), x),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_taken_otherwise_is_no_table(name):
+    x = cg.Var((4, 5), "uint8", "x")
+    made = OTHERS[name](x)
+    assert not tables(made)
+    values = {v: np.random.default_rng(0).integers(0, 256, v.shape).astype("u1") for v in post_order([made])
+              if isinstance(v, cg.Var)}  # fmt: skip
+    np.testing.assert_array_equal(cg.compile(made, list(values))(*values.values()), evaluate([made], values)[0])
+
+
+@pytest.mark.parametrize("count, is_table", [(MOST_NODES - 3, True), (MOST_NODES + 8, False)])
+def test_chains_of_more_ops_than_are_looked_at_stay_ops(count, is_table):
+    x = cg.Var((3, 256), "uint8", "x")
+    y = cg.dequantize(x, np.float32(0.05), 100)
+    for i in range(count):
+        y = cg.tanh(y) if i % 2 else y + np.float32(0.25)
+    made = cg.quantize(y, np.float32(0.01), 30, "uint8")
+    assert bool(tables(made)) is is_table
+    value = np.stack([np.random.default_rng(i).permutation(256) for i in range(3)]).astype("u1")
+    got, want = cg.compile(made, [x])(value).astype(int), evaluate([made], {x: value})[0].astype(int)
+    assert np.abs(got - want).max() <= (0 if is_table else 1)
+
+
+def test_constants_that_are_quantised_are_no_table():
+    made = cg.quantize(cg.tanh(cg.Const(np.linspace(-1, 1, 5, dtype="f4"))), np.float32(0.01), 30, "uint8")
+    assert not tables(made)
+    x = cg.Var((4,), name="x")
+    quantised = cg.quantize(cg.tanh(x), np.float32(0.01), 30, "uint8")
+    assert not tables(quantised)

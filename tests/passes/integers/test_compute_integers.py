@@ -334,3 +334,64 @@ def test_a_vector_along_an_axis_is_seen_along_that_axis_alone(shape):
                 if vector is not None:
                     along = vector.reshape(-1, *[1] * (len(shape) - axis - 1))
                     np.testing.assert_array_equal(np.broadcast_to(along, shape), node.eval())
+
+
+BOUNDED = {
+    "reshape": lambda x: cg.relu(cg.reshape(x, (1, 32, 9, 4))),
+    "transpose": lambda x: cg.clip(cg.transpose(x, (0, 2, 3, 1)), -0.5, 0.7),
+    "largest pool": lambda x: cg.minimum(cg.max_pool2d(x, 3, 2, 1), 0.3),
+    "pad": lambda x: cg.relu(cg.pad(x, [(0, 0), (0, 0), (1, 0), (0, 2)])),
+    "mean pool": lambda x: cg.relu(cg.avg_pool2d(x, 2)),
+    "mean": lambda x: cg.relu(cg.mean(x, (2, 3))),
+    "joined": lambda x: cg.relu(cg.concat([x, x], 1)),
+    "a broadcast term": lambda x: x + cg.mean(x, (2, 3), keepdims=True),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_behind_a_move_or_a_mean_are_kept(name, kind):
+    """Bytes below and above the bounds are there."""
+    net = Net(kind)
+    x = cg.Var((1, 8, 12, 12), name="x")
+    made = net.bytes(BOUNDED[name](net.bytes(x)))
+    value = drawn(x)
+    want = evaluate([made], {x: value})[0]
+    plain = evaluate([net.bytes(BOUNDED[name](x))], {x: value})[0]
+    assert want.shape == plain.shape and len(np.unique(want)) > 1
+    np.testing.assert_array_equal(cg.compile(made, [x])(value), want)
+
+
+@pytest.mark.parametrize("scale", [0.02, 1e-30, 1e30])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_residual_of_another_shape_or_of_any_scale_keeps_its_meaning(kind, scale):
+    net = Net(kind)
+    x, y, row = cg.Var((1, 8, 6, 6), name="x"), cg.Var((1, 16, 6, 6), name="y"), cg.Var((16, 1, 1), name="row")
+    first = net.bytes(net.conv(net.bytes(x), 16), 0.05)
+    whole = net.bytes(first + net.bytes(y, scale))
+    spread = net.bytes(first + net.bytes(row, 0.03))
+    values = {v: drawn(v) for v in (x, y, row)}
+    for made in (whole, spread):
+        with np.errstate(all="ignore"):
+            want = evaluate([made], values)[0]
+        np.testing.assert_array_equal(cg.compile(made, [x, y, row])(*values.values()), want)
+
+
+def test_a_residual_of_a_product_of_matrices_keeps_its_meaning():
+    net = Net()
+    x, y = cg.Var((3, 16), name="x"), cg.Var((3, 7), name="y")
+    f, scale = net.filters(16, 7, axis=1)
+    given = net.bytes(x)
+    product = net.bytes(given @ f + net.bias(given, scale), 0.05)
+    made = net.bytes(product + net.bytes(y))
+    values = {v: drawn(v) for v in (x, y)}
+    np.testing.assert_array_equal(cg.compile(made, [x, y])(*values.values()), evaluate([made], values)[0])
+
+
+def test_no_images_and_no_rows_give_results_without_elements():
+    net = Net()
+    x, y = cg.Var((0, 8, 6, 6), name="x"), cg.Var((0, 16), name="y")
+    f, _ = net.filters(16, 7, axis=1)
+    outputs = [net.bytes(net.conv(net.bytes(x), 16)), net.bytes(y) @ f, net.bytes(cg.mean(net.bytes(x), (2, 3)))]
+    got = cg.compile(outputs, [x, y])(np.zeros(x.shape, "f4"), np.zeros(y.shape, "f4"))
+    assert [g.shape for g in got] == [(0, 16, 6, 6), (0, 7), (0, 8)]

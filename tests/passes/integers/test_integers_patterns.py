@@ -112,6 +112,9 @@ def test_filters_have_a_scale_for_each_channel_and_no_zero_point():
     np.testing.assert_array_equal(filters_of(node, 0)[0], values.astype(int) - 128)
     assert filters_of(weights(zero=1)[0], 0) is filters_of(weights(dtype="uint8")[0], 0) is None
     assert filters_of(weights()[0], 1) is None  # scales along another axis
+    for values in (np.ones((4, 3, 3, 3), "int32"), np.ones((4, 3, 3), "int8"), np.ones((4,), "int8")):
+        scale = np.ones((4, *[1] * (values.ndim - 1)), "f4")
+        assert filters_of(cg.dequantize(values, scale), 0) is None
     assert filters_of(cg.Var((4, 3, 3, 3)), 0) is None and filters_of(cg.exp(node), 0) is None
 
 

@@ -89,6 +89,8 @@ def conv_of(x, zero, f, how):
 WINDOWS = {
     "padded on four sides": Conv2d((2, 1), (1, 0, 2, 3), (1, 2), 1),
     "not padded": Conv2d((1, 2), (0, 0, 0, 0), (1, 1), 1),
+    "padded on the right alone": Conv2d((1, 1), (0, 0, 0, 2), (1, 1), 1),
+    "padded below alone": Conv2d((1, 1), (0, 0, 1, 0), (1, 1), 1),
     "groups": Conv2d((1, 1), (1, 1, 1, 1), (1, 1), 3),
     "a filter for each channel": Conv2d((1, 1), (0, 1, 1, 0), (1, 1), 6),
 }
@@ -129,6 +131,12 @@ def test_other_convolutions_stay_as_they_are():
         apply(how, x.astype("float32"), cg.Const(f).astype("float32")).astype("int32"),
     ):
         assert sums_of(made) is None
+    assert sums_of(conv_of(x, None, f + 0.0, how)) is not None
+    for other in (f + 0.5, np.where(np.arange(3) == 1, f * 1.25, f), np.full(f.shape, np.nan)):
+        assert sums_of(conv_of(x, None, other, how)) is None
+    assert sums_of(conv_of(cg.Var((0, 2, 5, 5), "uint8"), None, f, how)) is None
+    assert sums_of(product(x=cg.Var((0, 5), "uint8"))) is sums_of(product(right=SMALL[:, :0])) is None
+    assert sums_of(product(x=cg.Var((1, 2, 5), "uint8"), right=SMALL[None])) is None  # a matrix for each batch
     assert sums_of(conv_of(x, cg.Var((1, 1, 1, 1), "uint8"), f, how)) is not None
     assert sums_of(cg.Var((), "int32") + np.int32(1)) is None
 
