@@ -361,3 +361,12 @@ def test_equal_matrices_are_packed_once():
     assert [call.kernel.family for call in made] == ["gemm.pack.along_lines"] * 2 + ["gemm.tile"]
     right, left, _ = (call.tasks for call in made)
     assert (right, left) == (-(-40 // tile.width), 5 * -(-200 // tile.rows))
+
+
+def test_matrices_whose_three_batch_axes_do_not_merge():
+    rng = np.random.default_rng(4)
+    a = np.broadcast_to(values(rng, (2, 1, 4, 7, 9), "f4"), (2, 3, 4, 7, 9))
+    b = np.broadcast_to(values(rng, (1, 3, 1, 9, 5), "f4"), (2, 3, 4, 9, 5))
+    bias = np.broadcast_to(values(rng, (2, 3, 1, 1, 5), "f4"), (2, 3, 4, 7, 5))
+    got = product(a, b, np.full((2, 3, 4, 7, 5), np.nan, "f4"), bias)
+    assert_product(got, a, b, bias)
