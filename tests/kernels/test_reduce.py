@@ -324,3 +324,45 @@ def test_an_operand_that_all_rows_or_columns_share_is_broadcast(kind, target):
                 views = view_of(out), view_of(first), view_of(second)
                 run_calls(reduce_calls(target_named(target), kind, program, *views, axes=axes), target_named(target))
                 np.testing.assert_array_equal(out, want)
+
+
+def family_of(kind, x, axes, target=None, dtype="f4"):
+    out = np.zeros([n for a, n in enumerate(x.shape) if a not in axes], "i8" if kind.startswith("arg") else dtype)
+    made = reduce_calls(target or host_target(), kind, identity(dtype), view_of(out), view_of(x), axes=axes)
+    [call] = made
+    return call.kernel.family
+
+
+def test_vectors_lie_along_the_reduced_axes_or_across_them():
+    """Across where only there are neighbours, or where rows are shorter than two vectors; never for few columns."""
+    lanes = host_target().lanes_of("f4")
+    wide = np.zeros((300, 4 * lanes), "f4")
+    assert (
+        family_of("sum", wide, (0,)) == "reduce.across"
+        and family_of("max", wide[:, : lanes - 1], (0,)) == "reduce.along"
+    )
+    assert family_of("max", wide[:, :lanes], (0,)) == "reduce.across"
+    rows = np.zeros((300, 2 * lanes), "f4")
+    assert family_of("argmax", rows, (1,)) == "reduce.along"
+    assert family_of("argmax", rows[:, : 2 * lanes - 1], (1,)) == "reduce.across"
+    assert family_of("argmax", rows[: lanes - 1, : 2 * lanes - 1], (1,)) == "reduce.along"
+    both = np.zeros((300, 4 * lanes, 2), "f4")[..., 0]  # neighbours along neither
+    assert family_of("argmax", both, (0,)) == family_of("argmax", both, (1,)) == "reduce.along"
+
+
+def test_short_rows_are_reduced_together():
+    lanes = host_target().lanes_of("f4")
+    longest = 2 * 16 * lanes
+    rows = np.zeros((50, longest + 1), "f4")
+    assert family_of("sum", rows[:, :longest], (1,)) == "reduce.block.along"
+    assert (
+        family_of("sum", rows, (1,)) == "reduce.along"
+        and family_of("argmin", rows[:, :longest], (1,)) == "reduce.along"
+    )
+    assert family_of("sum", rows[: lanes - 1, :lanes], (1,)) == "reduce.block.along"
+    assert family_of("sum", rows[: lanes - 1, : lanes - 1], (1,)) == "reduce.along"
+    apart = np.zeros((50, 8 * lanes), "f4")[:, ::2]
+    assert family_of("sum", apart, (1,)) == "reduce.along"
+    two = np.zeros((5, 3, 9, 40), "f4")[:, :2]
+    assert family_of("sum", two, (1, 3)) == "reduce.along"  # rows that do not merge
+    assert family_of("all", np.zeros((50, longest), "?"), (1,), dtype="b1") != "reduce.block.along"
