@@ -3,13 +3,27 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.attention.calls import AttentionViews, Rule, attention_calls, attention_nbytes, band_shape
+from cgraph.kernels.attention.calls import (
+    AttentionViews,
+    Rule,
+    attention_calls,
+    attention_nbytes,
+    band_shape,
+    rows_of,
+    steps,
+    vectors_of,
+)
+from cgraph.kernels.attention.gpu_signature import DEPTHS
 from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.conv_shape import sums
+from cgraph.record import replace
+from tests.support.gpu import BLOCKS, GPU
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
 
+DEEP = DEPTHS[-1]
 every_target = pytest.mark.parametrize("target", TARGETS)
 
 
@@ -272,3 +286,77 @@ def test_scratch_is_that_of_tasks_whatever_the_length():
     target = host_target()
     short, long = (band_shape(target, "f4", (1, 8, m, 64), 8, 64) for m in (4096, 65536))
     assert short.size == long.size and short.tasks == long.tasks == 32
+
+
+@every_target
+@pytest.mark.parametrize("m", [2, 9])
+def test_starts_may_lie_apart(target, m):
+    q, k, v = draw("f4", 3, 4, 2, m, 70, 8, 5)
+    starts = np.array([3, 99, 40, 99, 61, 99])
+    for start in (starts[::2], starts[::-2][::1], starts[-2::-2]):
+        want = formula(q, k, v, None, start, True, 7)
+        assert_agrees(computed(target_named(target), q, k, v, None, start, True, 7), want)
+
+
+def wasted(vectors: int, rest: bool, queries: int, lanes: int) -> float:
+    """The lanes of all bands; a last band of one vector costs a quarter more."""
+    width = vectors * lanes
+    whole, left = divmod(queries, width)
+    return whole * width + (0 if not left else 1.25 * lanes if rest else width)
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_bands_have_as_many_vectors_as_leave_fewest_lanes_empty(target, dtype):
+    """No more than fit beside four rows, and none that has no query; the widest of several that are as good."""
+    own = target_named(target)
+    lanes, limit = own.lanes_of(dtype), sums(own)
+    for queries in range(1, 9 * lanes + 2):
+        vectors, rest = vectors_of(own, queries, lanes)
+        choices = [v for v in range(4, 1, -1) if 4 * v <= limit and (v - 1) * lanes < queries] or [1]
+        costs = {v: wasted(v, v > 1 and 0 < queries % (v * lanes) <= lanes, queries, lanes) for v in choices}
+        assert vectors == next(v for v in choices if costs[v] == min(costs.values()))
+        assert rest == (vectors > 1 and 0 < queries % (vectors * lanes) <= lanes)
+
+
+@pytest.mark.parametrize(("queries", "vectors", "more"), [(1, 1, 1), (2, 2, 2), (3, 2, 4), (4, 2, 4), (100, 2, 4)])
+def test_threads_of_a_gpu_have_few_queries(queries, vectors, more):
+    """As many as their registers hold; a band of half as many would not hold all."""
+    assert vectors_of(GPU, queries, 1) == (vectors, False)
+    assert vectors_of(replace(GPU, registers=32), queries, 1) == (more, False)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "limit", "rows"), [(1, 12, 12), (1, 11, 6), (2, 12, 6), (2, 24, 12), (3, 12, 4), (4, 8, 4), (2, 8, 4)]
+)
+def test_rows_of_a_tile_are_as_many_as_fit(vectors, limit, rows):
+    assert rows_of(vectors, limit) == rows
+
+
+@every_target
+@pytest.mark.parametrize("q, groups, e", [((2, 6, 9, 16), 2, 24), ((1, 4, 1, 8), 4, 8), ((5, 8, 100, 64), 1, 32)])
+def test_bands_of_all_heads_are_shared_out_among_at_most_32_tasks(target, q, groups, e):
+    own = target_named(target)
+    shape = band_shape(own, "f4", q, groups, e)
+    queries = q[1] // groups * q[2]
+    assert (shape.bands - 1) * shape.width < queries <= shape.bands * shape.width
+    assert shape.units == q[0] * groups * shape.bands and shape.tasks <= 32
+    assert (shape.tasks - 1) * shape.each < shape.units <= shape.tasks * shape.each
+    has_rest = vectors_of(own, queries, own.lanes_of("f4"))[1]
+    assert shape.each == -(-shape.units // 32) and shape.rest == (6 if has_rest else 0)
+    columns = max(shape.width, min(queries, 4))
+    assert shape.size == columns * (q[3] + KEYS + 2 * shape.rows + 4 + e)
+    assert attention_nbytes(own, "f4", q, groups, e) == shape.tasks * shape.size * 4
+
+
+@pytest.mark.parametrize(
+    ("d", "e", "has_room"), [(1, 1, False), (DEEP, DEEP, False), (DEEP + 1, 4, True), (4, DEEP + 1, True)]
+)
+def test_blocks_of_threads_need_no_workspace_up_to_their_depth(d, e, has_room):
+    assert (attention_nbytes(BLOCKS, "f4", (2, 4, 9, d), 2, e) > 0) == has_room
+    assert attention_nbytes(GPU, "f4", (2, 4, 9, d), 2, e) > 0
+
+
+def test_steps_along_axes_of_one_element_are_none():
+    x = View(Pointer(None), (2, 1, 5, 1), (800, 40, 8, 4), "f4")
+    assert steps("q", x) == {"q_batch": 200, "q_head": 0, "q_row": 2, "q_step": 0}

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from cgraph.kernels.blocked_copy.calls import (
     concat_calls,
     copy_channels_calls,
+    ends_buffer,
     fill_halo_calls,
     to_blocked_calls,
     to_plain_calls,
+    with_long_rows,
 )
 from cgraph.kernels.blocked_copy.signature import CONVERT
 from cgraph.kernels.kernel import Pointer
@@ -188,3 +190,66 @@ def test_halos_of_every_dtype_are_filled_and_nothing_beyond_the_buffer(dtype, la
     frame[:, :, 1:5, 2:7] = False
     assert (images[frame] == (0 if dtype == "V2" else 7)).all()
     assert (images[~frame].view("u1") == 0x55).all() and (raw[-4096:] == 0x55).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("first, behind", [(0, 0), (0, 5), (7, 0), (7, 9), (LANES, 3)])
+def test_parts_join_inside_a_larger_buffer(first, behind, target):
+    """Only the last channel of the buffer is followed by zeros; others keep their neighbours."""
+    target = target_named(target)
+    parts = [images((2, c, 3, 5)) + c for c in (5, LANES + 1, 3)]
+    count = sum(p.shape[1] for p in parts)
+    x = images((2, first + count + behind, 3, 5))
+    out = laned(x, target.lanes, (1, 0, 0, 1))
+    if not behind:  # what is in lanes that no channel uses
+        interior(out)[:, -1, :, :, (first + count - 1) % target.lanes + 1 :] = 77
+    sources = [laned(p, target.lanes, (0, i, 0, 0)) for i, p in enumerate(parts)]
+    run_calls(concat_calls(out.part(first, count), sources), target)
+    x[:, first : first + count] = np.concatenate(parts, 1)
+    np.testing.assert_array_equal(plain(out), x)
+    assert_zero_frame(out)
+
+
+def test_a_value_ends_its_buffer_if_no_channel_follows():
+    whole = laned(images((1, 20, 2, 3)), LANES)
+    assert ends_buffer(whole) and ends_buffer(whole.part(5, 15)) and not ends_buffer(whole.part(5, 14))
+    assert ends_buffer(whole.part(5, 15).part(3, 12)) and not ends_buffer(whole.part(0, 19).part(0, 19))
+
+
+@pytest.mark.parametrize("size", [(2, 3, 5, 7), (2, 3, 4, 8), (1, 3, 4, 7), (2, 4, 4, 7)], ids=str)
+def test_plain_images_of_another_size_are_refused(size):
+    x, wrong = laned(images((2, 3, 4, 7)), LANES), view_of(images(size))
+    message = r"a view .* is not a plain image \(2, 3, 4, 7\) with contiguous pixels"
+    with pytest.raises(ValueError, match=message):
+        to_blocked_calls(host_target(), x, wrong)
+    with pytest.raises(ValueError, match=message):
+        to_plain_calls(host_target(), wrong, x)
+
+
+def test_pixels_that_are_apart_are_refused_unless_there_is_one_in_a_row():
+    x, apart = laned(images((2, 3, 4, 7)), LANES), np.zeros((2, 3, 4, 14), "f4")[..., ::2]
+    with pytest.raises(ValueError, match="with contiguous pixels. Copy it first"):
+        to_blocked_calls(host_target(), x, view_of(apart))
+    column, source = empty_laned((2, 3, 4, 1), LANES), np.random.default_rng(0).random((2, 3, 4, 2), "f4")[..., :1]
+    run_calls(to_blocked_calls(host_target(), column, view_of(source[:, :, :, ::2])))
+    np.testing.assert_array_equal(plain(column), source)
+
+
+@pytest.mark.parametrize(
+    ("h", "w", "rows", "columns"),
+    [
+        (12, 12, 1, 144),
+        (4, 32, 1, 128),
+        (8, 32, 2, 128),
+        (6, 50, 2, 150),
+        (7, 50, 1, 350),
+        (5, 128, 5, 128),
+        (1, 9, 1, 9),
+    ],
+)
+def test_rows_are_joined_up_to_a_long_one_that_divides_all(h, w, rows, columns):
+    x, y = laned(images((1, 3, h, w)), LANES), np.zeros((1, 3, h, w), "f4")
+    blocked, dense = with_long_rows(x, view_of(y))
+    assert (blocked.h, blocked.w) == dense.shape[2:] == (rows, columns)
+    for other in (laned(images((1, 3, h, w)), LANES, (0, 0, 0, 1)), laned(images((1, 3, h, w)), LANES, (1, 0, 0, 0))):
+        assert with_long_rows(other, view_of(y)) == (other, view_of(y))

@@ -13,6 +13,7 @@ from cgraph.kernels.prebuilt.kernel_list import listed
 from cgraph.kernels.prebuilt.table import opened_table
 from cgraph.kernels.store import prebuilt_name
 from cgraph.kernels.target import host_target, on_tiles
+from cgraph.record import replace
 
 CODES = ("f4", "f8", "u1", "i4", "i8", "u2")
 FILL = Kernel("blocked_copy.fill_halo", ("f4", 8))
@@ -78,3 +79,22 @@ def test_a_kernel_of_each_family_compiles_for_each_common_processor(place):
     kernels = {(kernel.family, *(x for x in kernel.params if x in CODES)): kernel for kernel in listed(target)}
     for kernel in kernels.values():
         assert compile_kernel(kernel, "symbol", target)[0], kernel
+
+
+def test_every_kernel_of_a_list_is_in_the_table_and_every_old_table_is_removed(folder, monkeypatch):
+    others = [Kernel("blocked_copy.fill_halo", ("f8", 4)), Kernel("plain.pad_rows", (4,))]
+    monkeypatch.setattr(builds, "listed", lambda target: [FILL, *others] if target == host_target() else [])
+    for name in ("a.kernels", "b.kernels", "c.kernels"):
+        (folder / name).write_bytes(b"")
+    (path,) = build_tables(is_for_all=False)
+    assert set(folder.iterdir()) == {path}
+    table = opened_table(path)
+    assert table.places.keys() == {prebuilt_name(kernel, host_target()) for kernel in (FILL, *others)}
+    codes = {table.read(prebuilt_name(kernel, host_target())) for kernel in (FILL, *others)}
+    assert len(codes) == 3 and all(codes)
+
+
+def test_an_architecture_without_a_way_to_tell_processors_has_no_common_targets(monkeypatch):
+    own = architecture_of_machine(builds.host().triple)
+    monkeypatch.setattr(builds, "architecture_of_machine", lambda _: replace(own, detect=None))
+    assert common_targets() == []

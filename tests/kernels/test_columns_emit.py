@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.kernels.conv8.calls import ROOMS, ByteShape, ByteWeights, MatrixRows, Result, conv8_calls, turns_of
 from cgraph.kernels.conv8.columns_emit import Tile
+from cgraph.kernels.conv8.columns_signature import ROWS as COLUMN_ROWS
 from cgraph.kernels.conv8.packed_weights import (
     column_numbers,
     join_halves,
@@ -15,7 +16,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.views.window import Window
 from cgraph.record import replace
 from tests.kernels.test_conv8 import SAME, empty_laned_of, form, framed, interior_of, meaning, scales_of
-from tests.support.images import buffer, conv64, interior, plain
+from tests.support.images import buffer, conv64, empty_laned, interior, plain
 from tests.support.kernels import ORDERS, run_calls
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -124,3 +125,17 @@ def test_few_words_and_several_of_both_sides_are_unpacked():
 def test_pixels_of_at_most_144_words_are_unpacked_once_for_several_results_and_filters(c, w, k, groups, dot, fits):
     shape = ByteShape(c, 9, w, k, replace(HALVES, dot=dot), Window((3, 3)), groups)
     assert shape.has_columns is fits and (shape.words == c // 4 * 9 or groups > 1)
+
+
+@pytest.mark.parametrize(("words", "room"), [(1, 16), (16, 16), (17, 72), (72, 72), (73, 144), (144, 144)])
+@pytest.mark.parametrize(("rows", "columns", "height"), [(5, 3, 2), (5, 4, 1), (1, 3, 1), (2, 3, 2)])
+def test_pixels_have_the_smallest_room_that_fits_and_odd_rows_go_in_pairs(words, room, rows, columns, height):
+    shape = replace(ByteShape(4 * words, rows + 1, columns, 8, HALVES, Window((2, 1))), is_unpacked=True)
+    shape = replace(shape, window=Window(), h=rows)
+    x = empty_laned((3, 4 * words, rows, columns), shape.lanes, (0, 0, 1, 0), "u1")
+    out = empty_laned((3, 8, rows, columns), shape.lanes, (0, 0, 1, 0), "u1")
+    [call] = conv8_calls(shape, out, x, ByteWeights(*[Pointer(None)] * 3), RESULTS["twice"]).calls
+    assert shape.words == words and call.kernel.params[0] == room
+    assert call.tasks == 3 * -(-rows // height)
+    args = dict(zip(COLUMN_ROWS.args, call.args))
+    assert (args["height"], args["strips"]) == (height, -(-rows // height))

@@ -61,3 +61,33 @@ def test_equal_matrices_share_their_panels():
     side = RightSide(view_of(y), TileSize(32, 40, 2))
     assert side.matrix_nbytes == 2 * 2 * 1024 and side.steps() == (4096, 0)
     assert side.nbytes == 2 * 4 * side.matrix_nbytes
+
+
+@every_target
+def test_equal_left_sides_are_rounded_once(target):
+    """Of either order in memory; each batch element shows the rows of its own matrix."""
+    size = TileSize(40, 20, 2)
+    for x in both_orders(np.random.default_rng(5).standard_normal((4, 1, 7, 40)).astype("f4")):
+        shared = np.broadcast_to(x, (4, 3, 7, 40))
+        side, one = LeftSide(view_of(shared), size), LeftSide(view_of(x), size)
+        assert side.nbytes == one.nbytes
+        memory = memory_of(side)
+        run_calls(side.calls(target_named(target), Pointer(memory)), target_named(target))
+        rows = side.rows(Pointer(memory))
+        assert rows.shape == (4, 3, 7, size.padded) and rows.strides[1] == 0 != rows.strides[0]
+        bits = np.lib.stride_tricks.as_strided(memory.view("u2"), rows.shape, rows.strides)
+        np.testing.assert_array_equal(bits[..., :40], bfloat16_bits(shared))
+
+
+@every_target
+def test_equal_right_sides_are_packed_once_in_their_place(target):
+    y = np.random.default_rng(6).standard_normal((2, 1, 3, 33, 20)).astype("f4")
+    shared = np.broadcast_to(y, (2, 5, 3, 33, 20))
+    side = RightSide(view_of(shared), TileSize(33, 20, 2))
+    assert side.steps() == (3 * side.matrix_nbytes, 0, side.matrix_nbytes)
+    memory = memory_of(side)
+    run_calls(side.calls(target_named(target), Pointer(memory)), target_named(target))
+    for i, h, j in np.ndindex(2, 5, 3):
+        at = sum(n * step for n, step in zip((i, h, j), side.steps()))
+        bits = memory[at : at + side.matrix_nbytes].view("u2")
+        np.testing.assert_array_equal(bits, pack_tiles(side.size, bfloat16_bits(shared[i, h, j])).ravel())

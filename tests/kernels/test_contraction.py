@@ -172,3 +172,41 @@ def test_axes_merge_and_slices_begin_where_they_are_said_to():
     part = slice_axis(view, 1, 1, 3)
     assert part.shape == (2, 2, 4, 5) and part.at.offset == view.at.offset + 80 and part.strides == view.strides
     assert isinstance(part.at, Pointer) and part.at.base is view.at.base
+
+
+@pytest.mark.parametrize("more, pieces", [(0, 1), (-1, 2)])
+def test_copies_that_just_fit_are_made_at_once(more, pieces, monkeypatch):
+    x, y = windows_of(3, 2, 12)
+    one, _ = plan_of(x, y, (1, 4, 5))
+    large(monkeypatch, sum(one.copied) + more)
+    cut = check(x, y, (1, 4, 5))
+    assert cut.pieces == pieces and (cut.cut_axis is None) == (pieces == 1)
+
+
+def test_axes_of_one_element_and_those_along_which_nothing_varies_are_not_cut(monkeypatch):
+    """The first axis of the result that can be cut: one of both sides or of `y` alone, whose rows lie apart."""
+    large(monkeypatch, 1)
+    x, y = windows_of(1, 2, 5)  # n, c, p, q, r, s, k
+    assert check(x, y, (0, 1, 4, 5)).cut_axis == check(x, y, (1, 4, 5)).cut_axis == 1
+    x, y = windows_of(3, 2, 5)
+    assert check(x, y, (0, 1, 4, 5)).cut_axis == 0 and check(x, y, (1, 4, 5)).cut_axis == 1
+    out = np.full((3, 5, 4, 3), np.nan, "f4")[:, :4].transpose(0, 2, 1, 3)
+    plane = whole(0, 3, 4, 4, 2, 8)[..., :6:2]  # summed: 2 and 3, which do not merge
+    x = np.broadcast_to(plane, (3, 4, 4, 2, 3))[..., None]
+    y = spread(whole(1, 1, 1, 1, 2, 3, 3), (0, 3), (1, 4), (2, 4))
+    plan = check(y, spread(x, (5, 3)), (3, 4), out)
+    assert plan.cut_axis == 0 and not plan.x.strides[0] and plan.y.strides[0] and plan.pieces == 3
+
+
+def test_partial_sums_of_many_pieces_are_added_in_parts(monkeypatch):
+    """More of them than a task adds: they need a workspace of their own."""
+    k, m, n = 130, 16, 32
+    memory = whole(0, k, 3, m + 1)[:, :2, :m]  # of which k and 2 do not merge
+    x = spread(np.moveaxis(memory, 2, 1)[..., None], (3, n))  # k, m, 2, n
+    y = spread(whole(1, k, 2, n)[:, None], (1, m))
+    room = contraction.reduce_nbytes("sum", "f4", (k, m, n), (0,))
+    large(monkeypatch, 1)
+    plan = check(x[:, ::-1], y[:, ::-1], (0, 2))
+    assert room > 0 and plan.cut_axis == 0 and plan.pieces == k
+    parts = -(-k * m * n * 4 // 64) * 64
+    assert plan.nbytes >= parts + room

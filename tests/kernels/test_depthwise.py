@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import RELU6
 from cgraph.kernels.conv.epilogue import Epilogue
-from cgraph.kernels.depthwise.calls import depthwise_calls, pack_depthwise
+from cgraph.kernels.depthwise.calls import MANY_PIXELS, depthwise_calls, kernel_of, pack_depthwise, pixels_of
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 from tests.support.tolerance import assert_near
@@ -87,3 +88,51 @@ def test_depthwise_refuses_groups_of_channels():
     x = laned(np.zeros((1, 16, 8, 8), "f4"), shape.lanes, (1, 1, 1, 1))
     with pytest.raises(ValueError, match="depthwise"):
         depthwise_calls(shape, empty_laned((1, 16, 8, 8), shape.lanes), x, Pointer(np.zeros(144, "f4")))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "family", "params"),
+    [((3, 3), "small", (3, 3, 2, 3)), ((1, 9), "small", (1, 9, 2, 3)), ((2, 5), "lines", (5, 2, 3)),
+     ((9, 7), "lines", (7, 2, 3)), ((2, 8), "taps", (2,)), ((10, 1), "lines", (1, 2, 3))],
+)  # fmt: skip
+def test_weights_stay_in_registers_where_they_fit(kernel, family, params):
+    """All of a small filter, or those of a row; on processors of few registers, none of larger ones."""
+    shape = ConvShape(8, 40, 90, 8, target_named("avx2"), Window(kernel, (1, 2), dilation=(1, 3)), 8)
+    found, pixels, given = kernel_of(shape, 40)
+    assert (found.family, given) == (f"depthwise.{family}", params)
+    few = replace(shape, target=replace(shape.target, registers=15))
+    assert kernel_of(few, 40)[0].family == ("depthwise.small" if family == "small" else "depthwise.taps")
+    assert pixels == pixels_of(40, shape.target, MANY_PIXELS if family == "lines" else (4, 2, 1))
+
+
+def test_tiles_are_as_wide_as_repeats_fewest_pixels():
+    """Against all choices: pixels of all tiles, and one more for each."""
+    avx2, avx512 = target_named("avx2"), replace(target_named("avx2"), registers=32)
+    for target, choices in ((avx2, (4, 2, 1)), (avx512, (14, 8, 7, 4, 2, 1))):
+        for columns in range(1, 60):
+            costs = {q: -(-columns // q) * (q + 1) for q in choices if q <= columns}
+            assert pixels_of(columns, target) == next(q for q in choices if costs.get(q) == min(costs.values()))
+    assert [pixels_of(n, avx2, MANY_PIXELS) for n in (5, 7, 10, 14)] == [5, 7, 5, 7]
+
+
+@pytest.mark.parametrize("images", [(3, 8, 7, 9), (2, 9, 7, 9), (2, 8, 6, 9), (2, 8, 7, 8)])
+def test_images_of_other_sizes_and_narrow_halos_are_refused(images):
+    target, window = host_target(), Window((3, 3), pad=(1, 1, 1, 1))
+    shape = ConvShape(8, 7, 9, 8, target, window, 8)
+    out, at = empty_laned((2, 8, 7, 9), shape.lanes), Pointer(None)
+    with pytest.raises(ValueError, match="are not those of"):
+        depthwise_calls(shape, out, empty_laned(images, shape.lanes, (1, 1, 1, 1)), at)
+    with pytest.raises(ValueError, match="is narrower than"):
+        depthwise_calls(shape, out, empty_laned((2, 8, 7, 9), shape.lanes, (1, 1, 1, 0)), at)
+    none = replace(out, n=0), replace(empty_laned((2, 8, 7, 9), shape.lanes, (1, 1, 1, 1)), n=0)
+    assert depthwise_calls(shape, *none, at).calls == ()
+
+
+def test_a_convolution_without_a_bias_adds_zeros():
+    target, rng, window = host_target(), np.random.default_rng(0), Window((3, 3), pad=(1, 1, 1, 1))
+    x, filters = rng.standard_normal((2, 21, 7, 9)).astype("f4"), rng.standard_normal((21, 1, 3, 3)).astype("f4")
+    shape = ConvShape(21, 7, 9, 21, target, window, 21)
+    out = empty_laned(x.shape, shape.lanes)
+    weights = Pointer(pack_depthwise(shape, filters))
+    run_calls(depthwise_calls(shape, out, laned(x, shape.lanes, (1, 1, 1, 1)), weights).calls)
+    assert_near(plain(out), conv64(x, filters, window, 21), "depthwise convolution", 1)

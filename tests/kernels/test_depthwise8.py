@@ -18,7 +18,7 @@ from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.window import Window
 from cgraph.record import replace
 from tests.kernels.test_conv8 import FORMS, JOINS, RESULTS, SAME, check, form
-from tests.support.images import laned
+from tests.support.images import empty_laned, laned
 from tests.support.kernels import ORDERS, TARGETS
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -174,3 +174,30 @@ def test_rows_are_unpacked_once_for_filters_of_three_and_rows_of_at_most_fifty_w
     width = (columns - 1) * stride[1] + kernel[1]
     shape = ByteShape(8, 30, width, 8, target, window, 8)
     assert shape.result[1] == columns and has_planes(shape) is unpacked
+
+
+@pytest.mark.parametrize(
+    ("columns", "stride", "room"),
+    [(25, 1, 14), (26, 1, 14), (27, 1, 26), (49, 1, 26), (50, 1, 26), (51, 1, 50), (12, 2, 14), (13, 2, 26),
+     (98, 1, 50)],
+)  # fmt: skip
+def test_rows_of_planes_have_the_smallest_room_that_fits(columns, stride, room):
+    width = (columns - 1) * stride + 3
+    shape = replace(ByteShape(8, 9, width, 8, form("halves"), Window((3, 3), (1, stride)), 8), is_unpacked=True)
+    x, out = (
+        empty_laned((1, 8, 9, width), shape.lanes, dtype="u1"),
+        empty_laned((1, 8, 7, columns), shape.lanes, dtype="u1"),
+    )
+    weights = ByteWeights(*[Pointer(None)] * 3)
+    [call] = depthwise8_calls(shape, out, x, weights, Result("u1", fixed="twice", bounded=True)).calls
+    assert row_words(columns, stride) <= room and call.kernel.params[:2] == (room, stride)
+
+
+@pytest.mark.parametrize("name", ["host", "halves", "across", "planes"])
+def test_no_images_need_no_call(name):
+    target = form("halves" if name == "planes" else name)
+    shape = replace(ByteShape(8, 9, 9, 8, target, Window((3, 3)), 8), is_unpacked=name == "planes")
+    weights, result = ByteWeights(*[Pointer(None)] * 3), Result("u1", fixed="twice", bounded=True)
+    x, out = (empty_laned((1, 8, side, side), shape.lanes, dtype="u1", halo=(0, 0, 0, 1)) for side in (9, 7))
+    assert len(depthwise8_calls(shape, out, x, weights, result).calls) == 1
+    assert depthwise8_calls(shape, replace(out, n=0), replace(x, n=0), weights, result).calls == ()

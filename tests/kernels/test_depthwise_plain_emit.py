@@ -8,7 +8,9 @@ from cgraph.kernels.depthwise.plain_calls import plain_depthwise_calls
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.window import Window
+from tests.support.images import conv64
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 pytestmark = pytest.mark.usefixtures("cuts")
 
@@ -48,3 +50,18 @@ def test_a_nan_reaches_the_windows_that_contain_it():
     want = np.zeros((5, 40), bool)
     want[1:4, 19:22] = True
     np.testing.assert_array_equal(np.isnan(out[0, 0]), want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_results_whose_columns_lie_apart_have_the_same_bits(stride, target):
+    rng, window = np.random.default_rng(stride), Window((3, 3), (2, stride), (1, 2, 1, 1), (1, 2))
+    x, filters = rng.standard_normal((2, 3, 9, 77)).astype("f4"), rng.standard_normal((3, 3, 3)).astype("f4")
+    bias, size = rng.standard_normal(3).astype("f4"), (2, 3, *window.result(9, 77))
+    apart, dense = np.full((*size, 2), 77, "f4"), np.full(size, np.nan, "f4")
+    for out in (apart[..., 0], dense):
+        views = view_of(out), view_of(x), Pointer(filters), Pointer(bias), window
+        run_calls(plain_depthwise_calls(target_named(target), *views).calls, target_named(target))
+    np.testing.assert_array_equal(apart[..., 0], dense)
+    assert (apart[..., 1] == 77).all() and not np.isnan(dense).any()
+    assert_near(dense, conv64(x, filters[:, None], window, 3) + bias[:, None, None], "depthwise convolution", 1)

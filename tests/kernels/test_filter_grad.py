@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
 from cgraph.kernels.target import target_named
-from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.conv_shape import ConvShape, sums
 from cgraph.kernels.views.window import Window
 from cgraph.record import replace
 from tests.support.images import laned, windows, workspace
@@ -106,3 +106,51 @@ def test_filter_grad_of_any_shape(sizes):
 @pytest.mark.parametrize("order", ORDERS)
 def test_filter_grad_does_not_depend_on_the_order_of_tasks(order):
     np.testing.assert_array_equal(run(CASES["several parts"]), run(CASES["several parts"], order=order))
+
+
+def test_the_sums_of_a_tile_are_as_many_as_registers_hold():
+    """Against all divisors: filter rows, taps of a row, channels, and one block of filters or two."""
+    target = target_named("avx2")
+    layers = ((3, 3), 16, 32, False), ((5, 7), 8, 8, False), ((7, 7), 3, 64, True), ((1, 1), 40, 24, False)
+    for kernel, c, k, is_plain in layers:
+        plan = FilterGrad(ConvShape(c, 30, 30, k, target, Window(kernel), is_plain=is_plain), 4)
+        rows, taps, channels, vectors = plan.tile
+        room = rows * taps * channels * vectors
+        assert kernel[0] % rows == kernel[1] % taps == (c if is_plain else 8) % channels == 0
+        assert room <= sums(target) and plan.shape.blocks % vectors == 0
+        best = 0
+        for a, b, d, e in np.ndindex(kernel[0] + 1, kernel[1] + 1, 9, 3):
+            sizes = (kernel[0], a), (kernel[1], b), (c if is_plain else 8, d), (plan.shape.blocks, e)
+            if any(not part or whole % part for whole, part in sizes):
+                continue
+            if is_plain and a * d > 9 or a * b * d * e > sums(target):
+                continue
+            best = max(best, a * b * d * e)
+        assert room == best
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("is_plain", [False, True])
+def test_the_bytes_of_each_room(is_plain, pairs):
+    window = Window((3, 2), (1, 2), (1, 0, 2, 1))
+    shape = ConvShape(5, 9, 12, 21, target_named("avx2"), window, is_plain=is_plain)
+    plan = FilterGrad(shape, 7, pairs)
+    padded, totals, rest, images, gradients = plan.rooms
+    assert padded == (7 * 5 * (9 + 3) * (12 + 1) * 4 if is_plain else 0)
+    assert plan.padded_k == 24 and plan.part_size == plan.channel_tiles * plan.tile[2] * 6 * 24
+    assert plan.channel_tiles == -(-5 // plan.tile[2]) and totals == plan.parts * plan.part_size * 4
+    rows, columns = shape.result
+    top, left, bottom, right = window.halo(9, 12)
+    assert images == (7 * (9 + top + bottom) * (12 + left + right) * 8 * 4 if pairs else 0)
+    assert gradients == (7 * 3 * rows * -(-columns // 2) * 8 * 4 if pairs else 0)
+    assert plan.nbytes == sum(-(-room // 64) * 64 for room in plan.rooms) and rest >= 0
+
+
+def test_parts_stay_in_cache_and_are_no_more_than_their_sums_are_worth(monkeypatch):
+    shape = ConvShape(8, 20, 20, 8, target_named("avx2"), Window((3, 3), pad=(1, 1, 1, 1)))
+    each = (8 * 400 + 8 * 400) * 4
+    for n, nbytes in ((1, 1), (40, 3 * each), (41, 3 * each), (40, each), (40, 40 * each), (40, 39 * each), (40, 1)):
+        monkeypatch.setattr("cgraph.kernels.filter_grad.calls.PART_NBYTES", nbytes)
+        plan = FilterGrad(shape, n)
+        most = max(1, min(-(-n * each // nbytes), n * each // (plan.part_size * 4)))
+        assert plan.images == -(-n // most) and plan.parts == -(-n // plan.images) <= n

@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
+from cgraph.kernels.tile_conv import filter_grad_calls
 from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad, tile_filter_grad_calls
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
@@ -110,3 +111,15 @@ def test_taps_across_plain_images_are_channels():
     plan = TileFilterGrad(shape, 2)
     assert plan.layer.c == 21 and plan.layer.window.kernel == (7, 1) and plan.layer.result == shape.result == (6, 6)
     assert plan.phases == ((0, 0), (1, 0)) and plan.raster == (9, 6) and plan.sums_shape == (7, 1, 1, 21, 16)
+
+
+@pytest.mark.parametrize("added", [1, 2, 3])
+@pytest.mark.parametrize("is_plain", [False, True], ids=["blocked", "plain"])
+def test_sums_of_more_parts_than_are_added_at_once(is_plain, added, monkeypatch):
+    """The same bits: from the first part to the last."""
+    case = (7, *CASES["several parts"][1:])
+    monkeypatch.setattr("cgraph.kernels.filter_grad.calls.PART_NBYTES", 5000)
+    plan, whole = computed(case, "host", is_plain)
+    assert plan.cut.parts > 3
+    monkeypatch.setattr(filter_grad_calls, "ADDED", added)
+    np.testing.assert_array_equal(computed(case, "host", is_plain)[1], whole)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.pool8.fixed_mean import WORD, FixedMean, fixed_bytes, fixed_mean
+from cgraph.kernels.pool8.fixed_mean import WORD, FixedMean, candidates, fixed_bytes, fixed_mean
 from cgraph.kernels.pool8.rounding_margin import Mean
 from tests.kernels.test_pool8 import as_bytes, float_quotients
 
@@ -59,3 +59,37 @@ def test_halves_beyond_the_bounds_do_not_matter():
     fixed = fixed_mean(mean, 4)
     assert fixed is not None and (fixed_bytes(mean, fixed, np.arange(4 * 255 + 1)) == 200).all()
     assert fixed_mean(Mean(0.1, 0, 0.3, 0, 80, 255), 4) is None
+
+
+def test_sums_of_exactly_16_bits_are_computed_so():
+    """257 bytes of 255 add up to 65535; the shift leaves no bit of the largest sum out."""
+    for taps, shift in ((1, 8), (2, 7), (3, 6), (4, 6), (128, 1), (129, 0), (257, 0)):
+        (first, *_), size = list(candidates(Mean(0.1, 0, 0.1, 0), taps)), taps * 255
+        assert first.shift == shift and size << shift < WORD <= size << shift + 1
+    assert fixed_mean(Mean(0.1, 0, 0.1, 0, 0, 0), 257) is not None
+    assert fixed_mean(Mean(0.1, 0, 0.1, 0, 0, 0), 258) is None
+
+
+@pytest.mark.parametrize("zero", [0, 3, 200])
+@pytest.mark.parametrize("x_zero", [0, 128, 255])
+def test_candidates_come_near_every_mean(x_zero, zero):
+    """Most bits after the point first; each rounds the exact mean to one of the integers around it."""
+    mean, taps = Mean(0.3, x_zero, 0.4, zero), 9
+    found = list(candidates(mean, taps))
+    assert [x.fraction for x in found] == sorted((x.fraction for x in found), reverse=True) and len(found) >= 8
+    total = np.arange(taps * 255 + 1)
+    exact = np.clip((total - taps * x_zero) * 0.3 / 0.4 / taps + zero, 0, 255)
+    for fixed in found[:4]:
+        assert np.abs(fixed_bytes(mean, fixed, total) - exact).max() <= 0.51 + 2.0**-fixed.fraction
+        assert 0 in (fixed.plus, fixed.minus)
+
+
+def test_addends_are_numbers_of_16_bits():
+    """A zero point far away leaves fewer bits after the point."""
+    near, far = (
+        max(x.fraction for x in candidates(Mean(1.0, zero, last, 0), 1)) for zero, last in ((0, 1), (255, 0.25))
+    )
+    assert (near, far) == (7, 5)
+    for x_zero, last in ((255, 0.25), (255, 0.05), (200, 0.02)):
+        for fixed in candidates(Mean(1.0, x_zero, last, 0), 1):
+            assert 0 <= fixed.plus < WORD and 0 <= fixed.minus < WORD and 0 < fixed.factor < WORD

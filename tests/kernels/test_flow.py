@@ -159,3 +159,21 @@ def test_shuffles_read_both_sides_and_masked_puts_write_the_last_operand():
 
     run_emitted(write, HOST, x, y, out)
     assert out.tolist() == [12, 1, 10, 0]
+
+
+@every_target
+@pytest.mark.parametrize("count", [0, 3, 8])
+def test_masks_touch_bfloat16_numbers_by_their_two_bytes(count, target):
+    """They are float32 in a register."""
+    x, out, rest = (np.arange(8) * 0x0101 + 0x3F80).astype("u2"), np.full(8, 0x4444, "u2"), np.full(8, np.nan, "f4")
+
+    def write(k, source, place, other):
+        mask = flow.first_lanes(k, k.const(count, "i8"), 8)
+        loaded = flow.masked_load(k, source.as_dtype("V2"), mask)
+        other.store(loaded)
+        flow.masked_store(k, place.as_dtype("V2"), loaded * 2.0, mask)
+
+    run_emitted(write, target, x, out, rest)
+    wide = (x.astype("u4") << 16).view("f4")
+    assert rest.tolist() == [*wide[:count], *[0] * (8 - count)]
+    assert out.tolist() == [*((wide[:count] * 2).view("u4") >> 16), *[0x4444] * (8 - count)]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import cgraph as cg
 from cgraph.kernels.fourier.calls import (
+    GROUP_POINTS,
     LARGEST_FACTOR,
     MOST_GROUPS,
     SHARE,
@@ -133,3 +134,38 @@ def test_threads_give_the_same_bits_and_no_python_runs(threads):
     assert all((a == b).all() for a, b in zip(f(value), one(value)))
     want = np.fft.fft2(value.astype("float64"))
     assert np.abs(f(value)[0] - want).max() < 1e-6 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_lines_are_transformed_side_by_side_as_many_as_there_are_up_to_a_vector(name):
+    """A power of two of them; long lines one at a time."""
+    target = target_named(name)
+    for part in ("f4", "f8"):
+        most = target.lanes_of(part)
+        for lines, lanes in ((1, 0), (2, 2), (3, 4), (5, 8), (1000, most)):
+            job = fourier_job(target, part, (lines, 30), 1)
+            assert job.lanes == min(lanes, most) and job.lines == lines
+        assert fourier_job(target, part, (3, VECTOR_POINTS), 1).lanes > 0
+        assert fourier_job(target, part, (3, VECTOR_POINTS + 1), 1).lanes == 0
+        assert real_job(target, part, (3, VECTOR_POINTS + 2), 1).lanes == 0
+
+
+@pytest.mark.parametrize("part", ["f4", "f8"])
+def test_tasks_have_many_points_and_their_scratch_is_a_share_of_the_array(part):
+    size = int(part[1:])
+    for lines, n in ((1000, 64), (100_000, 8), (3, 4096), (64, 37), (17, 16_384), (5, 20_000)):
+        job = fourier_job(host_target(), part, (lines, n), 1)
+        points, together = lines * n, max(job.lanes, 1)
+        assert job.room == -(-4 * job.size * size * together // 64) * 64
+        groups = max(1, min(MOST_GROUPS, points // GROUP_POINTS, points * 2 * size // SHARE // job.room))
+        assert job.each == -(-lines // (groups * together)) * together
+        assert (job.tasks - 1) * job.each < lines <= job.tasks * job.each and job.nbytes == job.tasks * job.room
+
+
+@pytest.mark.parametrize(("n", "inverse", "points", "sides", "scale"), [
+    (12, False, 6, ("pairs", "packed"), 3.0), (12, True, 6, ("packed", "pairs"), 6.0),
+    (13, False, 13, ("real", "half"), 3.0), (13, True, 13, ("half", "real"), 3.0),
+])  # fmt: skip
+def test_real_numbers_of_an_even_count_are_half_as_many_complex_ones(n, inverse, points, sides, scale):
+    job = real_job(host_target(), "f4", (5, n), 1, inverse, 3.0)
+    assert (job.n, job.reads, job.writes, job.scale, job.inverse) == (points, *sides, scale, inverse)

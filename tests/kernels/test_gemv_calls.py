@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.activation.calls import BoundedActivation
-from cgraph.kernels.gemm.gemv_calls import LONG, MOST_PARTS, PART
+from cgraph.kernels.gemm.gemv_calls import LONG, MOST_PARTS, PART, parts_of, results_of
+from cgraph.kernels.gemm.gemv_signature import ROW
 from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
 from cgraph.kernels.target import host_target, target_named
+from cgraph.system.alignment import round_up
 from tests.support.images import activated, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -98,3 +100,68 @@ def test_a_workspace_that_is_too_small_is_refused():
     assert nbytes == LONG // PART * 5 * 4
     with pytest.raises(ValueError, match=f"these calls need {nbytes}"):
         matmul_calls(host_target(), *views, workspace=workspace(nbytes - 1))
+
+
+@every_target
+@pytest.mark.parametrize("count", [1, LONG // PART, LONG // PART + 1])
+def test_long_sums_of_sides_whose_terms_lie_apart(count, name):
+    """As many matrices as parts, fewer and more; a row of every second element, a matrix with gaps between its rows."""
+    rng = np.random.default_rng(count)
+    a = rng.integers(-4, 5, (count, 1, 2 * (LONG + 3))).astype("f4")[..., ::2]
+    b = rng.integers(-4, 5, (count, LONG + 3, 9)).astype("f4")[..., :5]
+    out = np.full((count, 1, 5), np.nan, "f4")
+    run_calls(calls_of(out, a, b, name), target_named(name))
+    np.testing.assert_array_equal(out, a @ b)
+
+
+def test_the_calls_of_long_sums_of_few_and_of_many_matrices():
+    """A call for all parts of each of a few matrices, or for each part of all; the rest; and the sum."""
+    for count, calls in ((1, 1), (3, 3), (8, 8), (9, 8), (20, 8)):
+        for more in (0, 3):
+            a, b = np.zeros((count, 1, LONG + more), "f4"), np.zeros((count, LONG + more, 4), "f4")
+            made = calls_of(np.zeros((count, 1, 4), "f4"), a, b)
+            assert len(made) == calls + (more > 0) + 1
+            assert {call.kernel.family for call in made} == {"gemm.gemv.row"}
+
+
+@pytest.mark.parametrize(
+    ("k", "parts", "results"),
+    [(1, 1, 1), (8191, 1, 1), (8192, 8, 8), (8193, 8, 9), (9215, 8, 9), (9216, 9, 9), (16384, 16, 16),
+     (10**6, 16, 16), (10**6 + 1, 16, 17)],
+)  # fmt: skip
+def test_parts_have_at_least_1024_terms_and_are_at_most_16(k, parts, results):
+    assert (parts_of(k), results_of(k)) == (parts, results)
+
+
+def test_tasks_of_a_row_have_half_a_thousand_columns_or_twice_that():
+    """Evenly, in whole vectors."""
+    lanes = host_target().lanes_of("f4")
+    for n, most in (
+        (2, 512),
+        (512, 512),
+        (513, 512),
+        (8 * 512 - 1, 512),
+        (8 * 512, 1024),
+        (8 * 512 + 1, 1024),
+        (9999, 1024),
+    ):
+        [call] = calls_of(np.zeros((1, n), "f4"), np.zeros((1, 3), "f4"), np.zeros((3, n), "f4"))
+        tasks = -(-n // most)
+        width = round_up(-(-n // tasks), lanes)
+        assert call.tasks == -(-n // width) <= tasks
+        assert call.args[list(ROW.args).index("width")] == width
+
+
+@pytest.mark.parametrize(("m", "panels"), [(1, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
+def test_tasks_of_columns_have_four_rows(m, panels):
+    [call] = calls_of(np.zeros((3, m, 1), "f4"), np.zeros((3, m, 7), "f4"), np.zeros((3, 7, 1), "f4"))
+    assert call.tasks == 3 * panels
+
+
+def test_the_bytes_of_parts_are_those_of_their_results():
+    for count, m, n, k, results in ((3, 5, 1, LONG + 1, 9), (3, 1, 7, LONG, 8), (1, 1, 1, 20 * LONG, 16)):
+        for dtype, size in (("f4", 4), ("f8", 8)):
+            shapes = (count, m, n), (count, m, k), (count, k, n)
+            assert matmul_nbytes(host_target(), *(view_of(np.zeros(x, dtype)) for x in shapes)) == (
+                count * m * n * results * size
+            )

@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.kernels.activation.calls import NONE, RELU6
+from cgraph.kernels.conv import gpu_calls as gpu_conv
 from cgraph.kernels.conv.calls import conv_calls, conv_overwrites_residual
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.gemm import gpu_calls as gpu_gemm
@@ -13,6 +14,7 @@ from cgraph.kernels.kernel import Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.kernels import test_conv, test_transpose_calls
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu, run_on_gpu_as
 from tests.support.images import laned, plain
@@ -110,3 +112,32 @@ def test_long_sums_of_small_convolutions_are_cut_and_joined_in_order(monkeypatch
 
     rng = np.random.default_rng(0)
     test_conv.check(rng, test_conv.CASES[case], BLOCKS, activation=RELU6, run=in_parts)
+
+
+def test_taps_and_pixels_beyond_32_bits_have_the_other_kernel(monkeypatch):
+    """The farthest tap is three rows of eight pixels and three columns behind its pixel; there are 40 pixels."""
+    shape = ConvShape(1, 8, 8, 1, BLOCKS, Window((4, 4)))
+    x, out = laned(np.zeros((1, 1, 8, 8), "f4"), 1), laned(np.zeros((1, 1, 5, 5), "f4"), 1)
+
+    def is_block(farthest):
+        monkeypatch.setattr(gpu_conv, "FARTHEST", farthest)
+        return conv_calls(shape, out, x, Pointer(np.zeros(16, "f4"))).calls[0].kernel.is_block
+
+    assert is_block(27) and not is_block(26)
+    point = ConvShape(1, 5, 8, 1, BLOCKS)
+    flat = laned(np.zeros((1, 1, 5, 8), "f4"), 1)
+    for farthest, in_blocks_of_threads in ((40, True), (39, False)):
+        monkeypatch.setattr(gpu_conv, "FARTHEST", farthest)
+        [call] = conv_calls(point, flat, flat, Pointer(np.zeros(1, "f4"))).calls
+        assert call.kernel.is_block == in_blocks_of_threads
+
+
+def test_the_bytes_of_parts_of_sums():
+    """For each part a number for each result: none for a sum that is whole, or for no images."""
+    shape = ConvShape(512, 6, 6, 8, BLOCKS, Window((3, 3), pad=(1, 1, 1, 1)))
+    cut = gpu_conv.cut_of(shape, 3 * 36)
+    assert cut.parts > 1 and gpu_conv.parts_nbytes(shape, 3) == cut.parts * 8 * 3 * 36 * 4
+    assert gpu_conv.parts_nbytes(shape, 0) == 0
+    few = ConvShape(2, 6, 6, 8, BLOCKS, Window((3, 3), pad=(1, 1, 1, 1)))
+    assert gpu_conv.cut_of(few, 36).parts == 1 and gpu_conv.parts_nbytes(few, 1) == 0
+    assert gpu_conv.parts_nbytes(replace(shape, dtype="f8"), 3) % (8 * 3 * 36 * 8) == 0

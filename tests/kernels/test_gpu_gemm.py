@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.kernels.activation.calls import NONE, RELU6, leaky
-from cgraph.kernels.gemm.gpu_calls import LEAST_EACH, Blocks, blocks_of, product_call
+from cgraph.kernels.gemm.gpu_calls import LEAST_EACH, Blocks, blocks_of, lines_of, product_call, product_calls
 from cgraph.kernels.gemm.matmul_calls import all_products, matmul_calls, matmul_nbytes
 from cgraph.kernels.store import store
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
@@ -161,3 +161,51 @@ def test_whole_numbers(m, n, k, dtype):
     np.testing.assert_array_equal(got, a @ b[:, ::-1])
     with pytest.raises(ValueError, match="need floats"):
         multiplied(a, b, adds=True, out=got)
+
+
+def test_several_matrices_whose_sums_are_cut():
+    a, b = sides(5, 6, 3 * LEAST_EACH + 1, batch=(3,))
+    bias = np.broadcast_to(draw(3, 1, 6, seed=2), (3, 5, 6))
+    got, kernels = multiplied(a, b, bias)
+    assert [kernel.family for kernel in kernels] == ["gemm.gpu.product", "gemm.gpu.join"]
+    assert_close(got, (exact(a, b) + bias).astype("f4"), 4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "count", "m", "n", "lines"),
+    [
+        ("f4", 128, 65, 65, 128), ("f4", 127, 65, 65, 64), ("f4", 128, 64, 900, 64), ("f4", 1, 8 * 128, 16 * 128, 128),
+        ("f4", 1, 8 * 128, 15 * 128, 64), ("f4", 127, 33, 33, 32), ("f4", 128, 33, 33, 64), ("f4", 128, 32, 900, 32),
+        ("f8", 128, 65, 65, 64), ("f8", 127, 33, 33, 32), ("f8", 128, 33, 33, 64), ("i8", 1, 9, 9, 32),
+        ("i4", 128, 65, 65, 128),
+    ],
+)  # fmt: skip
+def test_the_largest_tile_that_keeps_all_busy_and_is_more_than_half_full(dtype, count, m, n, lines):
+    assert blocks_of(dtype, count, m, n, 5).lines == lines_of(dtype, count, m, n) == lines
+
+
+@pytest.mark.parametrize(
+    ("count", "k", "parts", "each"),
+    [(1, 511, 1, 512), (1, 512, 2, 256), (1, 10**6, 128, 7824), (64, 10**6, 2, 500000), (65, 10**6, 1, 10**6),
+     (40, 1000, 3, 336), (1, 5, 1, 16)],
+)  # fmt: skip
+def test_few_tiles_share_the_terms_of_long_sums(count, k, parts, each):
+    cut = blocks_of("f4", count, 32, 32, k)
+    assert (cut.lines, cut.rows, cut.columns, cut.parts, cut.each) == (32, 1, 1, parts, each)
+
+
+def test_whole_numbers_have_no_activation_and_no_bias_in_blocks():
+    shapes = (5, 6), (5, 7), (7, 6)
+    out, a, b = (view_of(np.zeros(s, "i4")) for s in shapes)
+    (x,), (biased,) = all_products(out, a, b, None), all_products(out, a, b, out)
+    assert product_calls(x, RELU6) is None and product_calls(biased) is None and product_calls(x, adds=True) is None
+    assert len(product_calls(x)) == 1
+
+
+def test_the_bytes_of_parts_of_sums():
+    for count, m, n, k, parts, dtype in (
+        (3, 5, 7, 2 * LEAST_EACH, 2, "f4"), (1, 5, 7, 3 * LEAST_EACH, 3, "f8"), (3, 5, 7, LEAST_EACH, 1, "f8")
+    ):  # fmt: skip
+        views = [view_of(np.zeros(s, dtype)) for s in ((count, m, n), (count, m, k), (count, k, n))]
+        nbytes = parts * count * m * n * int(dtype[1:]) if parts > 1 else 0
+        assert matmul_nbytes(BLOCKS, *views) == -(-nbytes // 64) * 64

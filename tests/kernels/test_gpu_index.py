@@ -14,6 +14,7 @@ from cgraph.kernels.index.calls import (
     triangle_calls,
 )
 from cgraph.kernels.kernel import STOP, Pointer
+from cgraph.kernels.target import host_target
 from tests.kernels.test_index import HOW
 from tests.support.gpu import BLOCKS, run_on_gpu
 from tests.support.kernels import STOP_WORD, view_of
@@ -127,3 +128,40 @@ def test_places_of_what_is_not_zero(most):
     want = np.stack(np.nonzero(x))
     np.testing.assert_array_equal(out[:, : want.shape[1]], want[:, :most])
     assert count == want.shape[1] and (out[:, want.shape[1] :] == -1).all()
+
+
+@pytest.mark.parametrize(("rank", "is_sorted"), [(3, True), (4, False)])
+def test_updates_of_places_of_many_axes_are_done_one_after_the_other(rank, is_sorted, outside):
+    """Sorted updates are walked with one axis more."""
+    x = rng.random((9, *(3,) * rank), "f4")[(slice(None), *(slice(None, None, 2),) * rank)]
+    updates, indices = rng.random((90, *x.shape[1:]), "f4"), rng.integers(-9, 9, 90)
+    want = updated(x, indices, updates, "add")
+    room = np.zeros(scatter_nbytes(BLOCKS, x.shape, 0, 90, 90), "u1")
+    given = view_of(x), view_of(indices), view_of(updates), ScatterRule(0, "add", Pointer(STOP)), view_of(room)
+    families = in_blocks(scatter_calls(BLOCKS, *given))
+    assert ("index.gpu.segments" in families) == is_sorted and not outside()
+    np.testing.assert_array_equal(x, want)
+
+
+def test_the_bytes_of_sorted_updates():
+    """Positions, their numbers and twice both for rows that one block does not sort; none for few updates or many
+    places.
+    """
+    nbytes = lambda columns, lines, n: scatter_nbytes(BLOCKS, (columns, 7), 1, lines * n, n)  # noqa: E731
+    line = lambda size: -(-size // 64) * 64  # noqa: E731
+    assert nbytes(5, 1, 64) == 0 and nbytes(5, 1, 65) == 2 * line(65 * 4)
+    assert nbytes(5, 3, 100) == 2 * line(3 * 100 * 4) and nbytes(5, 3, 0) == 0
+    assert nbytes((1 << 15) - 1, 1, 65) > 0 and nbytes(1 << 15, 1, 65) == 0
+    assert nbytes(5, 2, 4096) == 2 * line(2 * 4096 * 4) and nbytes(5, 2, 4097) == 6 * line(2 * 4097 * 4)
+    assert scatter_nbytes(host_target(), (5, 7), 1, 100, 100) == 0
+
+
+def test_without_a_workspace_each_thread_reads_all_updates(outside):
+    x, updates, indices = rng.random((8, 6), "f4"), rng.random((90, 6), "f4"), rng.integers(-8, 8, 90)
+    want = updated(x, indices, updates, "mul")
+    rule = ScatterRule(0, "mul", Pointer(STOP))
+    assert in_blocks(scatter_calls(BLOCKS, view_of(x), view_of(indices), view_of(updates), rule)) == [
+        "index.gpu.scatter"
+    ]
+    np.testing.assert_array_equal(x, want)
+    assert not outside()

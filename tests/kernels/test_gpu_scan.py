@@ -48,3 +48,16 @@ def test_in_place_and_of_strided_views(axis):
     want = np.cumsum(x[::-1, ::2], axis)
     scanned(x[::-1, ::2], axis, "add", x[::-1, ::2])
     np.testing.assert_array_equal(x[::-1, ::2], want)
+
+
+def test_a_thread_for_each_line_where_many_lie_side_by_side():
+    def family(lines, is_apart=False, reads_apart=False):
+        shape = (3, lines)
+        out, x = np.zeros((*shape, 2), "f4"), np.zeros((*shape, 2), "f4")
+        out, x = (y[..., 0] if apart else np.zeros(shape, "f4") for y, apart in ((out, is_apart), (x, reads_apart)))
+        [call] = scan_calls(BLOCKS, view_of(out), view_of(x), 0)
+        assert call.tasks == (-(-lines // 256) if call.kernel.family.endswith("across") else lines)
+        return call.kernel.family
+
+    assert [family(n) for n in (4095, 4096, 4097)] == ["scan.gpu.along", "scan.gpu.across", "scan.gpu.across"]
+    assert family(4096, is_apart=True) == family(4096, reads_apart=True) == "scan.gpu.along"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cgraph.kernels.sort import gpu_calls
 from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from tests.kernels.test_sort import numbers, scratch_for
 from tests.support.gpu import BLOCKS, run_on_gpu
@@ -90,3 +91,32 @@ def test_distinct_values():
     want = np.unique(x)
     np.testing.assert_array_equal(out[: count[0]], want)
     assert count[0] == len(want) and (out[count[0] :] == -9).all()
+
+
+@pytest.mark.parametrize("n, merges", [(4095, 0), (4096, 0), (4097, 1), (8192, 1), (8193, 2), (16384, 2), (16385, 3)])
+def test_pieces_are_merged_in_pairs(n, merges):
+    x = np.zeros((2, n), "f4")
+    nbytes = sort_nbytes(BLOCKS, x.shape, 1, "f4", "i4")
+    places = np.zeros((2, n), "i4")
+    room = scratch_for(nbytes)
+    calls = sort_calls(BLOCKS, view_of(x), view_of(places), view_of(x), 1, room)
+    families = [call.kernel.family for call in calls]
+    assert families == ["sort.gpu.rows"] + ["sort.gpu.merge"] * merges
+    assert calls[0].tasks == 2 * -(-n // 4096)
+
+
+def test_as_many_items_as_two_pieces():
+    n = 8192
+    x = np.random.default_rng(n).integers(0, 999, n)
+    values, places = both(x, 0, most=n - 3)
+    np.testing.assert_array_equal(places, np.argsort(x, kind="stable")[: n - 3])
+    np.testing.assert_array_equal(values, np.sort(x)[: n - 3])
+
+
+def test_the_bytes_of_merges_are_two_buffers_of_keys_and_of_places():
+    line = lambda size: -(-size // 64) * 64  # noqa: E731
+    for dtype, size in (("f4", 4), ("i8", 8), ("u1", 1)):
+        for index, item in (("", 0), ("i4", 4), ("i8", 4)):
+            want = 2 * (line(3 * 4097 * size) + line(3 * 4097 * item))
+            assert gpu_calls.sort_nbytes(3, 4097, dtype, index) == want
+            assert gpu_calls.sort_nbytes(3, 4096, dtype, index) == 0

@@ -3,11 +3,18 @@
 import numpy as np
 import pytest
 
+from cgraph.kernels.activation.calls import RELU6
+from cgraph.kernels.conv.epilogue import Epilogue
+from cgraph.kernels.depthwise.calls import depthwise_calls, pack_depthwise
+from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
 from cgraph.kernels.pool_indices.calls import place_calls, spread_calls
 from cgraph.kernels.resize.calls import linear_calls, nearest_calls
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.window import gpu_calls as window_calls
 from tests.kernels import test_depthwise, test_pool, test_resize
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
+from tests.support.images import activated, assert_zero_frame, conv64, laned, plain
 from tests.support.kernels import view_of
 from tests.support.tolerance import assert_near
 
@@ -80,3 +87,59 @@ def test_resizing(shape, size):
     assert_near(out, test_resize.linear64(x, size, "half_pixel"), "float32 products")
     in_blocks(nearest_calls(BLOCKS, view_of(out), view_of(x)).calls, BLOCKS, "all")
     np.testing.assert_array_equal(out, test_resize.nearest64(x, size, "half_pixel", "round_prefer_floor"))
+
+
+def drawn(*shape, dtype="f4"):
+    return np.random.default_rng(7).standard_normal(shape).astype(dtype)
+
+
+WINDOW = test_pool.Window((3, 2), (2, 1), (1, 1, 0, 1), (1, 2))
+SIZE = WINDOW.result(7, 8)
+
+
+def depthwise(out, x, bias=None):
+    shape = ConvShape(x.shape[1], *x.shape[2:], x.shape[1], BLOCKS, WINDOW, x.shape[1])
+    filters = drawn(x.shape[1], 1, 3, 2)
+    source, to = laned(x, 1, WINDOW.halo(*x.shape[2:])), laned(out, 1, (1, 0, 2, 1))
+    weights, biases = Pointer(pack_depthwise(shape, filters)), bias is not None and Pointer(bias)
+    return depthwise_calls(shape, to, source, weights, Epilogue(biases or None, activation=RELU6)).calls, to, filters
+
+
+MADE = {
+    "pool": lambda out, x: max_pool_calls(BLOCKS, view_of(out), view_of(x), WINDOW).calls,
+    "places": lambda out, x: place_calls(BLOCKS, view_of(out.astype("i4")), view_of(x), WINDOW).calls,
+    "spread": lambda out, x: (
+        spread_calls(BLOCKS, view_of(out), view_of(x.astype("i4")), view_of(x.copy()), WINDOW).calls
+    ),
+    "resize": lambda out, x: linear_calls(BLOCKS, view_of(out), view_of(x)).calls,
+    "nearest": lambda out, x: nearest_calls(BLOCKS, view_of(out), view_of(x)).calls,
+    "depthwise": lambda out, x: depthwise(out, x)[0],
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_more_pixels_than_threads_have_the_other_kernels(name, monkeypatch):
+    """And no images need no call."""
+    sizes = ((7, 8), SIZE) if name == "spread" else (SIZE, (7, 8))
+    out, x = (drawn(2, 3, *size) for size in sizes)
+    monkeypatch.setattr(window_calls, "THREADS", out.size)
+    for most, is_block in ((out.size + 1, True), (out.size, False)):
+        monkeypatch.setattr(window_calls, "MOST_ELEMENTS", most)
+        [call] = MADE[name](out, x)
+        assert call.kernel.is_block == is_block and (call.tasks == 1 or not is_block)
+    monkeypatch.setattr(window_calls, "THREADS", out.size - 1)
+    monkeypatch.setattr(window_calls, "MOST_ELEMENTS", out.size + 1)
+    assert MADE[name](out, x)[0].tasks == 2
+    if name != "depthwise":
+        assert MADE[name](out[:0], x[:0]) == ()
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_depthwise_convolution_with_and_without_a_bias(has_bias):
+    x, out = drawn(2, 3, 7, 8), np.full((2, 3, *SIZE), 7, "f4")
+    bias = drawn(3) if has_bias else None
+    calls, to, filters = depthwise(out, x, bias)
+    run_on_gpu(calls)
+    want = conv64(x, filters, WINDOW, 3) + (bias[:, None, None] if has_bias else 0)
+    assert_near(plain(to), activated(want, RELU6), "depthwise convolution", 1)
+    assert_zero_frame(to)

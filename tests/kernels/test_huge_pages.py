@@ -65,3 +65,28 @@ def test_a_chunk_lives_as_long_as_an_array_in_it():
 def test_aligned_zeros(shape, dtype):
     x = aligned_zeros(shape, np.dtype(dtype))
     assert x.shape == shape and x.dtype == dtype and x.ctypes.data % 64 == 0 and not x.any() and x.flags.c_contiguous
+
+
+def test_a_chunk_is_filled_to_its_last_byte_and_then_there_is_another(monkeypatch):
+    monkeypatch.setattr(huge_pages, "CHUNK", 1 << 12)
+    monkeypatch.setattr(huge_pages, "FIRST", 0)
+    pages = HugePages()
+    if not huge_pages.has_huge_pages():
+        pytest.skip("the system has no huge pages")
+    (first,) = arrays(64)
+    place = pages.keep(first).ctypes.data
+    rest = pages._chunk.nbytes - 64
+    (whole,) = arrays(rest)
+    monkeypatch.setattr(huge_pages, "LARGE", rest + 1)
+    kept = pages.keep(whole)
+    assert kept.ctypes.data == place + 64
+    np.testing.assert_array_equal(kept, whole)
+    chunk = pages._chunk
+    assert pages.keep(first).ctypes.data % PAGE == 0 and pages._chunk is not chunk
+
+
+def test_a_chunk_has_at_least_the_bytes_that_are_asked_for(monkeypatch):
+    monkeypatch.setattr(huge_pages, "CHUNK", 1 << 12)
+    for nbytes in (1, 1 << 12, (1 << 12) + 1, 3 * PAGE + 5):
+        chunk = huge_pages.new_chunk(nbytes)
+        assert chunk.nbytes >= max(nbytes, 1 << 12) and chunk.ctypes.data % PAGE == 0 and not chunk[-1]

@@ -326,3 +326,46 @@ def test_triangles_of_one_matrix_are_those_of_many():
             out = np.full(shape, np.nan)
             run_calls(triangle_calls(HERE, view_of(out), view_of(x), -1, upper))
             np.testing.assert_array_equal(out, np.broadcast_to(function(x, -1), shape))
+
+
+def test_positions_that_are_not_one_axis_are_refused():
+    out, updates = np.zeros((5, 3)), np.zeros((2, 4, 3))
+    indices = np.zeros((2, 4), np.int64)
+    for places, changes in ((indices.T.copy().T, updates), (indices, np.zeros((2, 5, 3))[:, :4])):
+        with pytest.raises(ValueError, match="are not one axis"):
+            scatter_calls(HERE, view_of(out), view_of(places), view_of(changes), ScatterRule(0))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_position_without_axes_is_one_row(axis):
+    x = np.arange(12.0).reshape(3, 4)
+    for how, place in (("set", -1), ("add", 1), ("max", 2)):
+        out, updates = x.copy(), np.full(np.delete(x.shape, axis), 5.0)
+        want = np.moveaxis(x.copy(), axis, 0)
+        want[place] = updates if how == "set" else HOW[how](want[place], updates)
+        views = view_of(out), view_of(np.array(place)), view_of(updates)
+        run_calls(scatter_calls(HERE, *views, ScatterRule(axis, how)))
+        np.testing.assert_array_equal(out, np.moveaxis(want, 0, axis))
+        taken_row = np.zeros(updates.shape)
+        run_calls(take_calls(HERE, view_of(taken_row), view_of(x), view_of(np.array(place)), axis))
+        np.testing.assert_array_equal(taken_row, np.take(x, place, axis))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "step", "how"),
+    [((9, 70), 0, 1, "run"), ((9, 70), 0, 2, "strided"), ((9, 70), 1, 1, "each"), ((9, 7, 6), 1, 1, "run")],
+)
+def test_rows_of_one_position_are_moved_as_runs(shape, axis, step, how):
+    x = np.random.default_rng(0).random((*shape[:-1], step * shape[-1]))[..., ::step]
+    indices = np.array([3, -1, 2])
+    want = np.take(x, indices, axis)
+    out = np.full(want.shape, np.nan)
+    [call] = take_calls(HERE, view_of(out), view_of(x), view_of(indices), axis)
+    assert call.kernel.params == (8, "i8", how)
+    run_calls([call])
+    np.testing.assert_array_equal(out, want)
+    apart = np.full((*want.shape, 2), np.nan)
+    [call] = take_calls(HERE, view_of(apart[..., 0]), view_of(x), view_of(indices), axis)
+    assert call.kernel.params[2] == ("strided" if how == "run" else how)
+    run_calls([call])
+    np.testing.assert_array_equal(apart[..., 0], want)

@@ -119,3 +119,16 @@ def test_a_workspace_is_large_enough_up_to_its_last_byte():
 )
 def test_neighbouring_axes_that_are_one_for_every_operand_are_merged(shape, strides, merged):
     assert collapse(shape, *strides) == merged
+
+
+def test_views_of_other_shapes_are_in_one_order_only_if_both_are_contiguous():
+    at = Pointer("a")
+    apart, fewer = (View(at, shape, (40, 4), "f4") for shape in ((2, 3), (2, 2)))
+    assert apart.in_order_of(apart) and not apart.in_order_of(fewer) and not fewer.in_order_of(apart)
+    assert contiguous(at, (2, 3), "f4").in_order_of(contiguous(at, (3, 4), "f8"))
+    assert not contiguous(at, (2, 3), "f4").in_order_of(apart)
+
+
+def test_a_pointer_is_no_number_and_no_text():
+    assert Pointer("a", 8) != 8 and Pointer("a") != "a" and Pointer("a") != ("a", 0)
+    assert Pointer("a", 3) + 5 == Pointer("a", 8)

@@ -176,3 +176,11 @@ def test_an_absent_address_is_none_when_read_back_and_a_zero_of_another_kind_is_
 )
 def test_a_kind_has_its_python_types(kind, types):
     assert types_of(kind) == types
+
+
+def test_all_that_is_missing_and_all_that_is_unknown_is_told_in_order():
+    args = own_args(zero=1, other=1)
+    del args["scale"], args["last"]
+    text = r"needs last, needs scale, does not take other, does not take zero$"
+    with pytest.raises(TypeError, match=text):
+        OWN.call(("f4", 3), 1, **args)

@@ -12,10 +12,21 @@ import cgraph.kernels.store as store_module
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.code_image import UnknownCode
+from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.kernel import Pointer, contiguous
-from cgraph.kernels.lapack.calls import MOST_GROUPS
+from cgraph.kernels.lapack.calls import (
+    MOST_GROUPS,
+    cholesky_job,
+    determinant_job,
+    is_for_lapack,
+    lapack_name,
+    solve_job,
+)
+from cgraph.kernels.machines import machine_named
+from cgraph.kernels.target import host_target
 from cgraph.record import replace
 from cgraph.system.alignment import aligned as round_up
+from cgraph.system.scipy_lapack import has_lapack
 from tests.support.images import aligned
 from tests.support.kernels import run_calls, view_of
 from tests.support.saved import Case, same_in_a_fresh_process
@@ -289,3 +300,36 @@ def test_nothing_is_written_behind_a_room(name, dtype):
             views = [view_of(a if x in ("a", "b") else np.empty((n, n, 2), "c16")) for x in each.views]
             run_calls(each.calls(views, contiguous(Pointer(held), held.shape, "u1")))
             assert (held[each.nbytes - round_up(nbytes) + nbytes :] == BYTE).all(), (shape, room)
+
+
+def test_lapack_has_kernels_for_matrices_of_floats_that_have_elements():
+    host = host_target()
+    assert all(is_for_lapack(host, dtype, (3, 3), (2, 3)) == has_lapack() for dtype in ("f4", "f8", "c8", "c16"))
+    for dtype, *shapes in (("i4", (3, 3)), ("V2", (3, 3)), ("f8", (0, 3)), ("f8", (3, 3), (2, 0)), ("f8", (0, 2, 2))):
+        assert not is_for_lapack(host, dtype, *shapes)
+    for target in (gpu_target(8, 0), machine_named("cortex-m7").target):
+        assert not is_for_lapack(target, "f8", (3, 3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "want"),
+    [
+        ("f4", "geqrf", "dgeqrf"), ("f8", "orgqr", "dorgqr"), ("c8", "orgqr", "zungqr"), ("c16", "syevd", "zheevd"),
+        ("f8", "syevd", "dsyevd"), ("c16", "gesdd", "zgesdd"),
+    ],
+)  # fmt: skip
+def test_functions_have_lapacks_names_of_double_precision(dtype, name, want):
+    assert lapack_name(dtype, name) == want
+
+
+@pytest.mark.parametrize(("count", "groups"), [(1, 1), (15, 15), (16, 16), (17, 16), (100, 16)])
+def test_each_of_at_most_16_groups_has_rooms_of_its_own(count, groups):
+    job = solve_job("f4", (count, 5, 5), 3)
+    line = lambda nbytes: -(-nbytes // 64) * 64  # noqa: E731
+    assert (job.count, job.groups) == (count, groups)
+    assert job.nbytes == groups * (line(5 * 5 * 8) + line(5 * 3 * 8) + line(5 * 4))
+    inverse = solve_job("c8", (2, count, 5, 5))
+    assert inverse.count == 2 * count
+    assert inverse.group_nbytes == 2 * line(5 * 5 * 16) + line(5 * 4)
+    assert determinant_job("c8", (count, 5, 5), True).group_nbytes == line(5 * 5 * 16) + line(5 * 4)
+    assert cholesky_job("f4", (count, 5, 5)).group_nbytes == line(5 * 5 * 8)

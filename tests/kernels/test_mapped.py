@@ -15,6 +15,7 @@ from cgraph.kernels.mapped import (
     is_finite,
     mapping_of,
     release,
+    release_rows,
     written_mapping_of,
 )
 
@@ -147,3 +148,60 @@ def test_what_does_not_lie_in_c_order_is_copied_into_it(axes):
     found = in_c_order(x)
     assert found.flags.c_contiguous and (found is x) == x.flags.c_contiguous
     np.testing.assert_array_equal(found, x)
+
+
+def noted(monkeypatch, mapping):
+    """The bytes of a mapping that are released, page by page."""
+    released = np.zeros(-(-len(mapping) // mmap.PAGESIZE) * mmap.PAGESIZE, bool)
+
+    def note(of, first, nbytes):
+        assert of is mapping and first % mmap.PAGESIZE == 0
+        released[first : first + nbytes] = True
+
+    monkeypatch.setattr("cgraph.kernels.mapped.release_range", note)
+    monkeypatch.setattr("cgraph.kernels.mapped.AROUND", mmap.PAGESIZE)
+    return released
+
+
+@pytest.mark.parametrize("mode", ["r", "r+"])
+def test_rows_of_each_image_and_channel_are_released_and_no_others(tmp_path, mode, monkeypatch):
+    path, shape = tmp_path / "x", (2, 3, 9, mmap.PAGESIZE)  # a row is a page
+    path.write_bytes(bytes(np.prod(shape)))
+    x = np.memmap(path, "u1", mode, shape=shape)
+    released = noted(monkeypatch, mapping_of(x) or written_mapping_of(x))
+    release_rows(x[:, :, 2:5])
+    want = np.zeros(shape[:3], bool)
+    want[:, :, 2:5] = True
+    np.testing.assert_array_equal(released.reshape(shape).any(3), want)
+    assert released.reshape(-1, mmap.PAGESIZE).sum() == want.sum() * mmap.PAGESIZE
+
+
+def test_nothing_is_released_of_other_arrays_or_of_no_rows(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    path.write_bytes(bytes(4 * mmap.PAGESIZE))
+    monkeypatch.setattr("cgraph.kernels.mapped.release_range", lambda *_: pytest.fail("released"))
+    for x in (np.memmap(path, "u1", "c", shape=(1, 1, 4, mmap.PAGESIZE)), np.zeros((1, 1, 4, 5))):
+        release_rows(x)
+    release_rows(np.memmap(path, "u1", "r", shape=(1, 1, 4, mmap.PAGESIZE))[:, :, :0])
+    release(np.memmap(path, "u1", "r", shape=(1, 1, 4, mmap.PAGESIZE))[:, :, :0])
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_numbers_are_checked_a_piece_at_a_time(count, tmp_path, monkeypatch):
+    """A piece has whole rows, one at least; a number that is not finite ends the reading."""
+    np.save(tmp_path / "x.npy", values := np.zeros((7, 5), "f4"))
+    values[3, 4] = np.inf
+    np.save(tmp_path / "y.npy", values)
+    pieces = []
+    monkeypatch.setattr("cgraph.kernels.mapped.release", lambda x: pieces.append(len(x)))
+    for piece in (20 * count, 20 * count + 19):
+        monkeypatch.setattr("cgraph.kernels.mapped.PIECE", piece)
+        pieces.clear()
+        assert is_finite(np.load(tmp_path / "x.npy", mmap_mode="r"))
+        assert pieces == [min(count, 7 - i) for i in range(0, 7, count)]
+        pieces.clear()
+        assert not is_finite(np.load(tmp_path / "y.npy", mmap_mode="r"))
+        assert sum(pieces) == min(-(-4 // count) * count, 7)
+    monkeypatch.setattr("cgraph.kernels.mapped.PIECE", 1)
+    pieces.clear()
+    assert is_finite(np.load(tmp_path / "x.npy", mmap_mode="r")) and pieces == [1] * 7

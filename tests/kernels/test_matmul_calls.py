@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6
+from cgraph.kernels.gemm import matmul_calls as matmul
+from cgraph.kernels.gemm import signature
 from cgraph.kernels.gemm.matmul_calls import LINE, lines_of, matmul_calls, matmul_nbytes, share_of, takes_bias
 from cgraph.kernels.gemm.portions import PackedB, pack_b
 from cgraph.kernels.gemm.signature import unroll
@@ -303,3 +305,68 @@ def test_a_product_of_no_terms_is_the_bias(count, m, n, activation, target):
     np.testing.assert_array_equal(out, np.broadcast_to(np.clip(bias[0], activation.low, activation.high), out.shape))
     out[...] = 77
     assert (room == 77).all()
+
+
+def argument_of(call, name):
+    return call.args[list(signature.TILE.args).index(name)]
+
+
+@pytest.mark.parametrize("near", [0, 799, 800, 1199, 1200, 5000])
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_the_side_that_stays_in_cache_is_passed_over_again_and_again(is_packed, near, monkeypatch):
+    """A constant is read from memory, once if the other side stays in cache."""
+    a, b, out = np.zeros((30, 10), "f4"), np.zeros((10, 20), "f4"), np.zeros((30, 20), "f4")  # 1200 and 800 bytes
+    monkeypatch.setattr(matmul, "NEAR", near)
+    array, tile = pack_b(host_target(), b, 30)
+    views = view_of(out), view_of(a), PackedB(Pointer(array), 10, 20, tile) if is_packed else view_of(b)
+    call = matmul_calls(host_target(), *views, workspace=workspace(matmul_nbytes(host_target(), *views)))[-1]
+    by_row = near >= 800 and not (is_packed and near >= 1200)
+    rows, columns = -(-30 // tile.rows), -(-20 // tile.width)
+    assert argument_of(call, "by_row") == by_row
+    inner, outer = argument_of(call, "inner"), argument_of(call, "outer")
+    assert (outer, inner) == ((rows, columns) if by_row else (columns, rows)) and call.tasks == rows * columns
+
+
+@pytest.mark.parametrize("rows, is_near", [(128, True), (129, False)])
+def test_panels_of_a_constant_are_asked_for_where_rows_stay_in_place(rows, is_near, monkeypatch):
+    """2 MiB of rows of 4096 numbers are read in place; with more rows in panels no panel is prefetched."""
+    monkeypatch.setattr(matmul, "NEAR", 0)
+    a, out = np.zeros((rows, 4096), "f4"), np.zeros((rows, 64), "f4")
+    packed = PackedB(Pointer(None), 4096, 64, gemm_tile(rows, 64, 4096, "f4", host_target()))
+    views = view_of(out), view_of(a), packed
+    made = matmul_calls(host_target(), *views, workspace=workspace(matmul_nbytes(host_target(), *views)))
+    tiles = [call for call in made if call.kernel.family == "gemm.tile"]
+    near = [argument_of(call, "m") * argument_of(call, "k") * 4 <= 2 << 20 for call in tiles]
+    assert [argument_of(call, "share") > 0 for call in tiles] == near and len(tiles) == 4
+
+
+def test_only_the_first_portion_of_a_sum_has_the_bias_and_only_the_last_the_activation():
+    a, b, bias = np.zeros((200, 3000), "f4"), np.zeros((3000, 40), "f4"), np.zeros((200, 40), "f4")
+    views = view_of(bias.copy()), view_of(a), view_of(b), view_of(bias)
+    room = workspace(matmul_nbytes(host_target(), *views))
+    made = matmul_calls(host_target(), *views, activation=RELU6, workspace=room)
+    tiles = [call for call in made if call.kernel.family == "gemm.tile"]
+    assert [argument_of(call, "add") for call in tiles] == [0, 1, 1]
+    assert [isinstance(argument_of(call, "bias"), Pointer) for call in tiles] == [True, False, False]
+    assert [argument_of(call, "high") for call in tiles] == [np.inf, np.inf, 6.0]
+    assert sum(argument_of(call, "k") for call in tiles) == 3000
+
+
+def test_equal_matrices_are_packed_once():
+    a = np.zeros((5, 30, 200), "f4").swapaxes(1, 2)  # its rows are not those of one matrix
+    b = np.broadcast_to(np.zeros((30, 40), "f4"), (5, 30, 40))
+    views = view_of(np.zeros((5, 200, 40), "f4")), view_of(a), view_of(b)
+    made = matmul_calls(host_target(), *views, workspace=workspace(matmul_nbytes(host_target(), *views)))
+    tile = gemm_tile(200, 40, 30, "f4", host_target())
+    assert [call.kernel.family for call in made] == ["gemm.pack.along_lines"] * 2 + ["gemm.tile"]
+    right, left, _ = (call.tasks for call in made)
+    assert (right, left) == (-(-40 // tile.width), 5 * -(-200 // tile.rows))
+
+
+def test_matrices_whose_three_batch_axes_do_not_merge():
+    rng = np.random.default_rng(4)
+    a = np.broadcast_to(values(rng, (2, 1, 4, 7, 9), "f4"), (2, 3, 4, 7, 9))
+    b = np.broadcast_to(values(rng, (1, 3, 1, 9, 5), "f4"), (2, 3, 4, 9, 5))
+    bias = np.broadcast_to(values(rng, (2, 3, 1, 1, 5), "f4"), (2, 3, 4, 7, 5))
+    got = product(a, b, np.full((2, 3, 4, 7, 5), np.nan, "f4"), bias)
+    assert_product(got, a, b, bias)

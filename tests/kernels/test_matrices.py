@@ -120,3 +120,15 @@ def test_only_contiguous_matrices_that_share_b_become_a_tall_one():
         assert merge_batch(other) == other
     single = replace(whole, m=1, a=x.a, out=replace(x.out, batch=8))
     assert (merge_batch(single).m, merge_batch(single).a.row, merge_batch(single).out.row) == (4, 7, 8)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (2, 1, 4), (3, 2, 2, 3)])
+def test_batch_axes_that_do_not_merge_are_products_of_their_own(shape):
+    """One side repeats along every second axis, the other one along those between; so does the bias."""
+    even, odd = (tuple(n if i % 2 == side else 1 for i, n in enumerate(shape)) for side in (0, 1))
+    a, b = np.broadcast_to(numbers(*even, 2, 3), (*shape, 2, 3)), np.broadcast_to(numbers(*odd, 3, 5), (*shape, 3, 5))
+    bias = np.broadcast_to(numbers(*odd, 1, 5, seed=1), (*shape, 2, 5))
+    out = np.full((*shape, 2, 5), np.nan)
+    for group in each_matrices(*map(view_of, (out, a, b, bias))):
+        multiply(group)
+    np.testing.assert_array_equal(out, a @ b + bias)

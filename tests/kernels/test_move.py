@@ -222,3 +222,80 @@ def test_a_flip_is_numpys_along_each_of_its_axes(axes, shape):
 ])  # fmt: skip
 def test_blocks_of_an_axis_have_at_least_the_limit(count, limit, cut):
     assert cut_axis(count, limit) == cut
+
+
+def family_of(out, x, target=None):
+    return [call.kernel.family.removeprefix("move.") for call in copy_calls(target or host_target(), out, x)]
+
+
+def seen(shape, strides, base="x", dtype="f4"):
+    return View(Pointer(base), shape, strides, dtype)
+
+
+def test_the_way_of_a_copy_is_that_of_its_strides():
+    """Runs of neighbours, one item for all, backwards, squares, items of a few runs, and item by item."""
+    out = seen((40, 50), (200, 4), "out")
+    assert family_of(out, seen((40, 50), (240, 4))) == ["runs"] and family_of(out, seen((40, 50), (240, 0))) == [
+        "fills"
+    ]
+    assert family_of(out, seen((40, 50), (240, -4))) == ["backward"]
+    assert family_of(out, seen((40, 50), (240, 8))) == ["strided"]
+    assert family_of(out, seen((40, 50), (4, 160))) == ["tiles"]
+    assert family_of(seen((40, 3), (12, 4), "out"), seen((40, 3), (4, 160))) == ["zips"]
+    assert family_of(seen((3, 40), (160, 4), "out"), seen((3, 40), (4, 12))) == ["unzips"]
+    assert family_of(seen((40, 50), (400, 8), "out"), seen((40, 50), (240, 4))) == ["strided"]
+    assert family_of(seen((40, 8), (32, 4), "out"), seen((40, 8), (4, 160))) in (["tiles"], ["strided"])
+
+
+@pytest.mark.parametrize("runs", [2, 7, 8])
+def test_at_most_seven_runs_alternate(runs):
+    together = family_of(seen((40, runs), (4 * runs, 4), "out"), seen((40, runs), (4, 160)))
+    apart = family_of(seen((runs, 40), (160, 4), "out"), seen((runs, 40), (4, 4 * runs)))
+    assert (together == ["zips"]) == (apart == ["unzips"]) == (runs < 8)
+
+
+def test_short_rows_of_neighbours_are_one_wider_item():
+    """Of two, four or eight bytes."""
+
+    def moved(dtype, count):
+        size = int(dtype[1:])
+        out, x = (seen((30, count), (step * size, size), name, dtype) for name, step in (("out", 9), ("x", 11)))
+        [call] = copy_calls(host_target(), out, x)
+        return call.kernel.params[0], dict(zip(signature_of(call.kernel.family).args, call.args))["columns"]
+
+    assert moved("u1", 2) == (2, 30) and moved("u1", 4) == moved("i2", 2) == (4, 30) and moved("f4", 2) == (8, 30)
+    assert moved("u1", 3) == (1, 3) and moved("f4", 4) == (4, 4) and moved("f8", 2) == (8, 2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "is_past"),
+    [(8192, 1024, True), (8191, 1024, False), (9000, 1023, False), (1, 1 << 23, True), (1, (1 << 23) - 1, False)],
+)
+def test_results_of_32_mebibytes_in_rows_of_a_page_are_written_past_the_cache(rows, columns, is_past):
+    out, x = (seen((rows, columns), (4 * columns + more, 4), name) for name, more in (("out", 64), ("x", 128)))
+    [call] = copy_calls(host_target(), out, x)
+    assert call.kernel.params == (4, is_past)
+
+
+def test_a_last_axis_of_few_items_gives_way_to_the_longest():
+    def last(shape):
+        strides = [8 * step for step in (10**6, 10**3, 1)]
+        out, x = seen(shape, (*strides,), "out"), seen(shape, tuple(3 * s for s in strides))
+        [call] = copy_calls(host_target(), out, x)
+        assert call.kernel.family == "move.strided"
+        return dict(zip(signature_of(call.kernel.family).args, call.args))["columns"]
+
+    assert last((3, 40, 15)) == 40 and last((3, 40, 16)) == 16 and last((3, 9, 8)) == 9 and last((3, 9, 9)) == 9
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("shape", [(70, 33), (300, 9), (5, 70, 40)])
+def test_squares_of_every_size_are_transposed_in_either_direction(shape, direction):
+    """As many lanes as fit; the axis along which the items lie may run backwards."""
+    rng = np.random.default_rng(SEED)
+    for target, dtype in product(map(target_named, TARGETS), ("u1", "i2", "f4", "f8")):
+        memory = rng.integers(0, 100, (*shape[:-2], shape[-1], shape[-2])).astype(dtype)
+        x = memory.swapaxes(-1, -2)[..., ::direction, :]
+        out = np.full(shape, 101, dtype)
+        run_calls(copy_calls(target, view_of(out), view_of(x)), target)
+        np.testing.assert_array_equal(out, x)

@@ -70,3 +70,22 @@ def test_no_blocks_give_zeros_and_no_rows_or_columns_no_calls(m):
     assert not out.any()
     for rows, columns in ((0, 3), (m, 0)):
         assert calls.nibbles_calls(target, *views(rows, columns, 2)[1], None) == []
+
+
+def test_portions_have_as_many_columns_as_fit_and_one_at_least():
+    most = calls.PORTION // 4
+    sizes = (7, 16, 7), (7, most // 7, 7), (8, most // 7, 7), (5, most, 1), (5, most + 1, 1), (5, 9 * most, 1)
+    for n, k, count in sizes:
+        assert calls.portion_of(n, k) == count
+
+
+def test_a_workspace_is_counted_in_bytes():
+    """One of float64 numbers, of which an eighth are as many."""
+    target, (m, n, k), block = target_named("host"), (20, 5, 40), 16
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-3, 4, (m, k)).astype("f4"), rng.integers(0, 256, (n, 3, block // 2)).astype("u1")
+    scales, zeros = np.ones((n, 3), "f4"), np.full((n, 3), 7, "u1")
+    out, views = np.full((m, n), np.nan, "f4"), [view_of(v) for v in (x, y, scales, zeros)]
+    room = np.full(-(-calls.nibbles_nbytes(target, m, n, 3, block) // 8), np.nan)
+    run_calls(calls.nibbles_calls(target, view_of(out), *views, view_of(room)), target)
+    np.testing.assert_array_equal(out, BlockMatmul().meaning(x.astype("f8"), y, scales, zeros))

@@ -212,3 +212,30 @@ def test_no_elements_need_no_calls():
     assert layer(*empty) == [] == rms_norm_calls(host_target(), *views(*empty[:3]), 1, 1e-5)
     assert grouped(2, (2, 4, 0), (2, 4, 0), 4, 4) == []
     assert local_response_calls(host_target(), *views((2, 4, 0), (2, 4, 0)), 3, 1.0, 0.5, 1.0) == []
+
+
+@every_target
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("channels, size", [(700, 5), (130, 4), (9000, 3)])
+def test_responses_of_many_channels_in_blocks_of_positions(channels, size, order, target):
+    """A block is at least one vector, however many channels there are; two images of several blocks."""
+    x = np.random.default_rng(6).standard_normal((2, channels, 7, 11 if channels < 9000 else 3)).astype("f4")
+    before = (size - 1) // 2
+    padded = np.pad(x.astype("f8") ** 2, ((0, 0), (before, size - 1 - before), (0, 0), (0, 0)))
+    squares = np.lib.stride_tricks.sliding_window_view(padded, size, 1).sum(-1)
+    out = np.full(x.shape, np.nan, "f4")
+    calls = local_response_calls(target_named(target), view_of(out), view_of(x), size, 0.3, 0.75, 1.5)
+    run_calls(calls, target_named(target), order)
+    close(out, x / (1.5 + 0.3 / size * squares) ** 0.75)
+
+
+@pytest.mark.parametrize("groups, scales, lanes", [(1, "segment", 0), (3, "segment", 0)])
+def test_the_way_is_that_of_the_rows(groups, scales, lanes):
+    """Short rows with a number for each element are normalised together; others one by one."""
+    made = group_norm_calls(host_target(), *views((2, 6, 5), (2, 6, 5), 6, 6), groups, 1e-5)
+    assert [call.kernel.params for call in made] == [("f4", scales)]
+    assert [call.kernel.family for call in layer((3, 40), (3, 40), 40, 40)] == ["normalise.block.rows"]
+    assert [call.kernel.family for call in layer((3, 1), (3, 1), 1, 1)] == ["normalise.rows"]
+    most = 16 * 2 * host_target().lanes_of("f4")  # a chain of vectors of two registers
+    for length, family in ((most, "normalise.block.rows"), (most + 1, "normalise.rows")):
+        assert [call.kernel.family for call in layer((3, length), (3, length), None, None)] == [family]

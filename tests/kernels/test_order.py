@@ -139,3 +139,9 @@ def test_softmax_of_transposed_values_is_that_of_values_in_order(kind, shape):
     reference = cg.compile([function(cg.transpose(x), i) for i in range(len(shape))], [x], engine="reference")(a)
     for axis, want in enumerate(reference):
         assert_near(cg.compile(function(cg.transpose(x), axis), [x])(a), want, "float32 sums near zero")
+
+
+def test_a_view_begins_in_a_result_of_no_elements_only_at_its_own_address():
+    none = view((0, 3), offset=100)
+    assert begins_in(none, view((2,), offset=100)) and not begins_in(none, view((2,), offset=101))
+    assert not begins_in(none, view((2,), offset=99))

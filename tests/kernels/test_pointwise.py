@@ -6,10 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.pointwise.calls import fused_calls, pointwise_calls
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.pointwise.calls import LONG, LONG_ROW, PAST_CACHE, fused_calls, pointwise_calls
+from cgraph.kernels.pointwise.signature import POINTWISE
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
+HERE = host_target()
 every_target = pytest.mark.parametrize("target", TARGETS)
 
 
@@ -217,3 +220,81 @@ def test_large_results_written_past_the_cache_are_whole(monkeypatch, target, fir
         out[...] = np.nan
         run_calls(calls, target_named(target), order)
         np.testing.assert_array_equal(out, x * 2 + 1)
+
+
+def at_base(base, shape, dtype="f4"):
+    return contiguous(Pointer(base), shape, dtype)
+
+
+def added(more=0):
+    """A program of three instructions, and as many more as are asked for."""
+    m = Trace()
+    x = m.load(0, "f4")
+    total = x + m.load(1, "f4")
+    for _ in range(more):
+        total = total + x
+    return m.program(total)
+
+
+def params_of(program, out, *xs):
+    [call] = pointwise_calls(HERE, program, out, *xs)
+    return dict(zip(POINTWISE.params, call.kernel.params))
+
+
+BIG = PAST_CACHE // 4  # elements of four bytes
+ROWS = BIG // LONG_ROW
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_past"),
+    [((BIG,), True), ((BIG - 1,), False), ((ROWS, LONG_ROW), True), ((2 * ROWS, LONG_ROW - 1), False)],
+)
+def test_large_results_of_long_rows_are_written_past_the_cache(shape, is_past):
+    """Unless they lie in their operands' bytes, whose lines are in it; rows of the second kind lie apart."""
+    program = added()
+    out, x, y = (at_base(name, shape) for name in "oxy")
+    if len(shape) == 2:  # rows that do not merge
+        out, x, y = (View(v.at, shape, (4 * shape[1] + 64, 4), "f4") for v in (out, x, y))
+    assert params_of(program, out, x, y)["past_cache"] == is_past
+    for own in ((out, y), (x, out)):
+        assert not params_of(program, out, *own)["past_cache"]
+    apart = View(Pointer("x"), shape, tuple(2 * s for s in x.strides), "f4")
+    assert not params_of(program, out, apart, y)["past_cache"]
+    one = View(Pointer("x"), shape, (0,) * len(shape), "f4")
+    assert params_of(program, out, one, y)["past_cache"] == is_past
+
+
+def test_results_narrower_than_their_operands_and_several_results_stay_in_the_cache():
+    m = Trace()
+    narrow = m.program(m.cast(m.load(0, "f8"), "f4"))
+    wide = m.program(m.cast(m.load(0, "f4"), "f8"))
+    assert not params_of(narrow, at_base("o", (2 * BIG,)), at_base("x", (2 * BIG,), "f8"))["past_cache"]
+    assert params_of(wide, at_base("o", (BIG,), "f8"), at_base("x", (BIG,)))["past_cache"]
+    program = added(1)
+    outs = at_base("o", (BIG,)), at_base("p", (BIG,))
+    xs = at_base("x", (BIG,)), at_base("y", (BIG,))
+    [call] = fused_calls(HERE, program, (len(program) - 2, len(program) - 1), outs, xs)
+    assert not dict(zip(POINTWISE.params, call.kernel.params))["past_cache"]
+
+
+def test_two_registers_are_under_way_for_short_programs_of_whole_vectors():
+    shape = (40, 100)
+    out, x, y = (at_base(name, shape) for name in "oxy")
+    apart = View(Pointer("x"), shape, (800, 8), "f4")
+    short, long = added(LONG - 3), added(LONG - 2)
+    assert (len(short), len(long)) == (LONG, LONG + 1)
+    assert params_of(short, out, x, y)["registers"] == 2 and params_of(long, out, x, y)["registers"] == 1
+    assert params_of(short, out, apart, y)["registers"] == 1
+    assert params_of(short, apart, x, y)["registers"] == 1  # of the result, too
+    ins = params_of(short, out, x, View(Pointer("y"), shape, (4, 0), "f4"))
+    assert ins["ins"] == "vs" and ins["registers"] == 2
+
+
+def test_operands_that_repeat_two_vectors_have_two_registers():
+    lanes = HERE.lanes_of("f4")
+    for period, access, registers in ((lanes, "p", 2), (2 * lanes, "q", 2)):
+        shape = (30, period)
+        out, x = at_base("o", shape), at_base("x", shape)
+        row = View(Pointer("y"), shape, (0, 4), "f4")
+        found = params_of(added(), out, x, row)
+        assert (found["ins"], found["registers"]) == ("v" + access, registers)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.ir.spec import Spec
+from cgraph.kernels.machines import machine_named
 from cgraph.kernels.pool.calls import (
     average_pool_calls,
     inner_columns,
@@ -20,6 +21,7 @@ from cgraph.kernels.views.image_views import planes_of
 from cgraph.kernels.views.window import Window
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.pool import MaxPool
+from cgraph.record import replace
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -254,3 +256,47 @@ def test_a_window_of_padding_alone_is_refused(pad):
 
 def test_a_power_of_two_is_at_most_the_number():
     assert [power_below(n) for n in (1, 2, 3, 4, 7, 8, 9)] == [1, 2, 2, 4, 4, 8, 8]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_results_whose_columns_lie_apart_are_those_of_neighbours(case, target):
+    """And nothing between them is written."""
+    x, window, size = values(case)
+    for made in (
+        lambda out, x: max_pool_calls(target_named(target), out, x, window),
+        lambda out, x: average_pool_calls(target_named(target), out, x, window, True),
+    ):
+        apart, dense = np.full((*x.shape[:2], *size, 2), 77, "f4"), np.full((*x.shape[:2], *size), np.nan, "f4")
+        for out in (apart[..., 0], dense):
+            run_calls(made(view_of(out), view_of(x)).calls, target_named(target))
+        np.testing.assert_array_equal(apart[..., 0], dense)
+        assert (apart[..., 1] == 77).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 9, 9), (2, 0, 9, 9)])
+def test_no_images_need_no_call(shape):
+    window, x = Window((3, 3), (2, 2)), np.zeros(shape, "f4")
+    out = np.zeros((*shape[:2], *window.result(9, 9)), "f4")
+    assert max_pool_calls(HERE, view_of(out), view_of(x), window).calls == ()
+    assert average_pool_calls(HERE, view_of(out), view_of(x), window).calls == ()
+    volumes = np.zeros((*shape[:2], 5, 9, 9), "f4"), np.zeros((*shape[:2], 3, *out.shape[2:]), "f4")
+    windows_of = window, Window((3, 1))
+    views = view_of(volumes[1]), view_of(volumes[0])
+    assert volume_pool_calls(HERE, *views, windows_of, "max", False).calls == ()
+
+
+def test_a_sweep_gains_from_three_taps_down_and_two_across():
+    """On processors with vectors and room on the stack, for neighbouring columns."""
+
+    def is_swept(kernel, target=HERE, columns=30, apart=False):
+        x = np.zeros((1, 2, 9, columns, 2), "f4")
+        x = x[..., 0] if apart else np.ascontiguousarray(x[..., 0])
+        window = Window(kernel)
+        out = np.zeros((1, 2, *window.result(9, columns)), "f4")
+        [call] = max_pool_calls(target, view_of(out), view_of(x), window).calls
+        return call.kernel.family == "pool.sweep"
+
+    assert is_swept((3, 2)) and is_swept((5, 3)) and not is_swept((2, 3)) and not is_swept((3, 1))
+    assert not is_swept((3, 3), apart=True)
+    assert not is_swept((3, 3), replace(HERE, lanes=1)) and not is_swept((3, 3), machine_named("cortex-m7").target)

@@ -153,3 +153,15 @@ def test_a_packed_constant_needs_no_room_for_its_side():
     tile = GemmTile(4, 1, LANES)
     x = Portions.of_packed(matrices(6, 40, 1500), PackedB(Pointer("b"), 1500, 40, tile))
     assert (x.b_nbytes, x.k, x.n, x.tile) == (0, 750, 40, tile) and x.packed is not None
+
+
+@pytest.mark.parametrize("piece", [1, 100, 8 * 37 * 4, 20 * 37 * 4, 40 * 37 * 4])
+@pytest.mark.parametrize("n", [1, 8, 15, 16, 41])
+def test_columns_are_copied_a_piece_at_a_time(n, piece, monkeypatch):
+    """Pieces of less than a panel, of one and of several; the last one may be narrower."""
+    b = np.arange(1, 37 * n + 1, dtype="f4").reshape(37, n)
+    for tile in (GemmTile(4, 1, 8), GemmTile(4, 1, 32), GemmTile(1, 4, 16)):
+        want = to_panels(b, tile)
+        with monkeypatch.context() as patch:
+            patch.setattr(portions, "PIECE", piece)
+            np.testing.assert_array_equal(to_panels(np.asfortranarray(b), tile), want)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.conv8.calls import Result
-from cgraph.kernels.product8.calls import NEAR, product8_calls, product8_nbytes
+from cgraph.kernels.conv8.calls import ByteShape, Result
+from cgraph.kernels.product8.calls import NEAR, ProductBatch, product8_calls, product8_nbytes
+from cgraph.kernels.views.matrices import each_matrices
 from tests.kernels.test_conv8 import FORMS, form, meaning
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -102,3 +103,42 @@ def test_many_matrices_are_packed_some_at_a_time():
     check(case, form("host"), zeros=(7, 5))
     x, y, out = (np.zeros((9, *sizes), "u1") for sizes in ((128, 512), (512, 128), (128, 128)))
     assert product8_nbytes(form("host"), *(view_of(v) for v in (out, x, y)), (0, 0)) < 1.2 * NEAR
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("zeros", [(7, 5), (7, 128)])
+@pytest.mark.parametrize("near", [1, 40_000])
+def test_some_matrices_after_the_other_share_the_room(near, zeros, order, monkeypatch):
+    """One at a time, or several with fewer in the last group; with the terms of a zero point, and without."""
+    monkeypatch.setattr("cgraph.kernels.product8.calls.NEAR", near)
+    for layouts in (("rows", "rows"), ("one for all", "columns"), ("apart", "one for all")):
+        check(((7,), 20, 70, 33), form("host"), layouts, zeros, order=order)
+
+
+def test_as_many_products_are_packed_at_once_as_fit_and_one_at_least(monkeypatch):
+    def count(matrices, near):
+        monkeypatch.setattr("cgraph.kernels.product8.calls.NEAR", near)
+        x, y, out = (view_of(np.zeros((matrices, *sizes), "u1")) for sizes in ((20, 70), (70, 33), (20, 33)))
+        [some] = each_matrices(out, x, y, None)
+        return ProductBatch.of(some, form("host"), (0, 5)).count
+
+    one = ProductBatch(1, ByteShape(70, 1, 20, 33, form("host")), True).nbytes
+    assert [count(9, near) for near in (0, one - 1, one, 2 * one - 1, 2 * one, 9 * one, 99 * one)] == [
+        1,
+        1,
+        1,
+        1,
+        2,
+        9,
+        9,
+    ]
+
+
+def test_terms_need_room_only_beside_another_zero_point_than_the_middle():
+    shape = ByteShape(70, 1, 20, 33, form("host"))
+    without, with_terms = (ProductBatch(3, shape, has_terms) for has_terms in (False, True))
+    assert with_terms.parts == (*without.parts[:4], 4 * 3 * 20) and without.parts[4] == 0
+    left, right, starts, scales = without.parts[:4]
+    columns = shape.panels * shape.panel_channels
+    assert (right, starts, scales) == (3 * shape.weights_nbytes, 3 * 4 * columns, 4 * columns)
+    assert left == without.rows.nbytes and without.rows.plane % 1024 == 64

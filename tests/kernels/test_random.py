@@ -7,7 +7,7 @@ from cgraph.kernels import philox
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.random.calls import random_calls
 from cgraph.kernels.random.emit import to_float, words
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.emitted import applied
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -112,3 +112,33 @@ def test_elements_count_in_c_order_and_a_key_may_be_one_number(kind, dtype):
     np.testing.assert_array_equal(out.ravel(), drawn(kind, dtype, 210))
     empty = contiguous(Pointer(np.zeros((3, 0), out.dtype)), (3, 0), dtype)
     assert random_calls(target_named("host"), kind, empty, view_of(KEY)) == []
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u4", "u1"])
+def test_a_key_has_8_bytes_of_any_dtype(dtype):
+    """The same bits are the same key; none, fewer, more, and bytes that lie apart are refused."""
+    bits = np.arange(3, 11, dtype="u1")
+    results = []
+    for key in (bits, bits.view(dtype)):
+        out = np.zeros(100, "f4")
+        run_calls(random_calls(host_target(), "uniform", view_of(out), view_of(key)))
+        results.append(out)
+    np.testing.assert_array_equal(*results)
+    apart = np.zeros(16, "u1")[::2]
+    for key in (bits[:7], np.zeros(9, "u1"), np.zeros(0, "u1"), apart, np.zeros(2, "i8")):
+        with pytest.raises(ValueError, match="a key of"):
+            random_calls(host_target(), "uniform", view_of(np.zeros(4, "f4")), view_of(key))
+    with pytest.raises(ValueError, match="a contiguous view"):
+        random_calls(host_target(), "uniform", view_of(np.zeros(8, "f4")[::2]), view_of(bits))
+    assert random_calls(host_target(), "uniform", contiguous(Pointer(None), (0,), "f4"), view_of(bits)) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "dtype", "tasks"),
+    [(1, "f4", 1), (256 * 64, "f4", 1), (256 * 64 + 1, "f4", 2), (512 * 32, "f8", 1), (512 * 32 + 1, "f8", 2)],
+)
+def test_a_task_has_half_as_many_numbers_as_those_of_other_kernels(count, dtype, tasks):
+    """In groups of 64 numbers of 4 bytes, or 32 of 8."""
+    out = contiguous(Pointer(None), (count,), dtype)
+    [call] = random_calls(host_target(), "normal", out, view_of(np.zeros(1, "i8")))
+    assert call.tasks == tasks

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.reduce.calls import KINDS, reduce_calls, reduce_nbytes, registers_for
+from cgraph.kernels.reduce.calls import KINDS, MANY_OUTPUTS, MOST_PARTIALS, reduce_calls, reduce_nbytes, registers_for
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -215,3 +215,154 @@ def test_an_output_of_another_shape_is_refused():
     x, out = np.empty((3, 4)), np.empty(4)
     with pytest.raises(ValueError, match="has shape"):
         reduce_calls(host_target(), "sum", identity("f8"), view_of(out), view_of(x), axes=(1,))
+
+
+@every_target
+@pytest.mark.parametrize("kind", ["sum", "max", "argmax", "argmin"])
+@pytest.mark.parametrize("part", [64, 300, 2000])
+@pytest.mark.parametrize("rows, columns", [(60, 40), (3, 1500)])
+def test_parts_of_rows_that_lie_apart_reduce_every_element_once(rows, columns, part, kind, target):
+    """Parts are some rows, or some columns of one row; numbers between the rows would be the extreme ones."""
+    rng = np.random.default_rng(part)
+    memory = np.full((rows, columns + 5), -99 if kind == "argmin" else 99, "f4")
+    memory[:, :columns] = rng.integers(-9, 9, (rows, columns))
+    x = memory[:, :columns]
+    for order in ORDERS:
+        np.testing.assert_array_equal(reduced(kind, x, (0, 1), target, order, part=part), expected(kind, x, (0, 1)))
+    both = np.stack([memory, memory[::-1]])[:, :, :columns]
+    np.testing.assert_array_equal(reduced(kind, both, (1, 2), target, part=part), expected(kind, both, (1, 2)))
+
+
+@pytest.mark.parametrize("outputs, calls", [(MANY_OUTPUTS - 1, 2), (MANY_OUTPUTS, 1), (MANY_OUTPUTS + 1, 1)])
+def test_many_outputs_along_memory_are_not_divided(outputs, calls):
+    x = np.ones((outputs, 3000), "f4")
+    out, room = np.zeros(outputs, "f4"), np.zeros(reduce_nbytes("sum", "f4", x.shape, (1,), 500), "u1")
+    views = view_of(out), view_of(x)
+    made = reduce_calls(host_target(), "sum", identity("f4"), *views, axes=(1,), workspace=view_of(room), part=500)
+    assert len(made) == calls
+    run_calls(made)
+    assert (out == 3000).all()
+
+
+def test_the_bytes_of_a_workspace_are_those_of_its_parts():
+    """A value for each part and output, rounded up to 8 bytes, and 8 bytes for each index."""
+    for shape, axes, part, parts, outputs in (
+        ((999,), (0,), 500, 1, 1),
+        ((1000,), (0,), 500, 2, 1),
+        ((3, 1000), (1,), 500, 6, 3),
+        ((3, 1000), (1,), 1000, 3, 3),
+        ((5, 1000), (0,), 1000, 5, 1000),
+        ((7, 2, 300), (0, 2), 300, 14, 2),
+    ):
+        values = parts * outputs
+        for kind, dtype, nbytes in (
+            ("sum", "f4", -(-values * 4 // 8) * 8),
+            ("prod", "f8", values * 8),
+            ("argmax", "f4", -(-values * 4 // 8) * 8 + values * 8),
+            ("argmin", "i2", -(-values * 2 // 8) * 8 + values * 8),
+        ):
+            assert reduce_nbytes(kind, dtype, shape, axes, part) == (nbytes if parts > 1 else 0)
+    assert reduce_nbytes("sum", "f4", (MOST_PARTIALS, 4), (1,), 2) == 0
+    assert reduce_nbytes("sum", "f4", (MOST_PARTIALS // 2, 8), (1,), 2) == 2 * MOST_PARTIALS // 2 * 4
+    assert reduce_nbytes("sum", "f4", (0, 4000), (1,), 2) == 0
+
+
+@every_target
+@pytest.mark.parametrize("shape, axis", [((0, 70), 0), ((70, 0), 1), ((0, 2), 0), ((0,), 0)])
+def test_nothing_to_reduce_gives_the_identity_of_every_output(shape, axis, target):
+    for kind, want in (("sum", 0), ("prod", 1)):
+        got = reduced(kind, np.empty(shape, "f4"), (axis,), target)
+        np.testing.assert_array_equal(got, np.full(got.shape, want, "f4"))
+    for kind, want in (("any", False), ("all", True)):
+        assert (reduced(kind, np.empty(shape, "b1"), (axis,), target) == want).all()
+
+
+def test_no_outputs_need_no_calls():
+    out, x = view_of(np.empty(0, "f4")), view_of(np.empty((0, 5), "f4"))
+    for whole in (False, True):
+        assert reduce_calls(host_target(), "sum", identity("f4"), out, x, axes=(1,), whole=whole) == []
+
+
+@pytest.mark.parametrize(
+    "kind, out, match",
+    [
+        ("mean", (3,), "there is no reduction 'mean'. Choose one of sum, prod, min"),
+        ("sum", (4,), r"sum of \(3, 4\) over \(1,\) has shape \(3,\), the output has \(4,\)"),
+        ("sum", (3, 4), r"an output of shape \(3, 4\) does not fit 2 axes reduced over \(1,\)"),
+        ("sum", (3, 1, 1), r"an output of shape \(3, 1, 1\) does not fit 2 axes reduced over \(1,\)"),
+        ("sum", (4, 1), r"has shape \(3,\), the output has \(4,\)"),
+    ],
+)
+def test_reductions_that_do_not_fit_are_refused(kind, out, match):
+    views = view_of(np.empty(out)), view_of(np.empty((3, 4)))
+    with pytest.raises(ValueError, match=match):
+        reduce_calls(host_target(), kind, identity("f8"), *views, axes=(1,))
+
+
+def test_a_workspace_that_is_one_byte_too_small_is_refused():
+    x, out = np.ones(5000, "f4"), np.zeros((), "f4")
+    need = reduce_nbytes("sum", "f4", x.shape, (0,), 500)
+    for room in (None, view_of(np.zeros(need - 1, "u1"))):
+        with pytest.raises(ValueError, match=f"these calls need {need}"):
+            reduce_calls(
+                host_target(), "sum", identity("f4"), view_of(out), view_of(x), axes=(0,), workspace=room, part=500
+            )
+
+
+@every_target
+@pytest.mark.parametrize("kind", ["sum", "max", "argmax"])
+def test_an_operand_that_all_rows_or_columns_share_is_broadcast(kind, target):
+    m = Trace()
+    program = m.program(m.load(0, "f4") + m.load(1, "f4"))
+    x = np.random.default_rng(6).integers(-9, 9, (20, 70)).astype("f4")
+    for shape in ((70,), (1, 70), (20, 1), (1, 1), ()):
+        y = np.random.default_rng(7).integers(-9, 9, shape).astype("f4")
+        for axes in ((0,), (1,), (0, 1)):
+            want = expected(kind, x + y, axes)
+            for first, second in ((x, y), (y, x)):
+                out = np.full(np.shape(want), -7, "i8" if kind == "argmax" else "f4")
+                views = view_of(out), view_of(first), view_of(second)
+                run_calls(reduce_calls(target_named(target), kind, program, *views, axes=axes), target_named(target))
+                np.testing.assert_array_equal(out, want)
+
+
+def family_of(kind, x, axes, target=None, dtype="f4"):
+    out = np.zeros([n for a, n in enumerate(x.shape) if a not in axes], "i8" if kind.startswith("arg") else dtype)
+    made = reduce_calls(target or host_target(), kind, identity(dtype), view_of(out), view_of(x), axes=axes)
+    [call] = made
+    return call.kernel.family
+
+
+def test_vectors_lie_along_the_reduced_axes_or_across_them():
+    """Across where only there are neighbours, or where rows are shorter than two vectors; never for few columns."""
+    lanes = host_target().lanes_of("f4")
+    wide = np.zeros((300, 4 * lanes), "f4")
+    assert (
+        family_of("sum", wide, (0,)) == "reduce.across"
+        and family_of("max", wide[:, : lanes - 1], (0,)) == "reduce.along"
+    )
+    assert family_of("max", wide[:, :lanes], (0,)) == "reduce.across"
+    rows = np.zeros((300, 2 * lanes), "f4")
+    assert family_of("argmax", rows, (1,)) == "reduce.along"
+    assert family_of("argmax", rows[:, : 2 * lanes - 1], (1,)) == "reduce.across"
+    assert family_of("argmax", rows[: lanes - 1, : 2 * lanes - 1], (1,)) == "reduce.along"
+    both = np.zeros((300, 4 * lanes, 2), "f4")[..., 0]  # neighbours along neither
+    assert family_of("argmax", both, (0,)) == family_of("argmax", both, (1,)) == "reduce.along"
+
+
+def test_short_rows_are_reduced_together():
+    lanes = host_target().lanes_of("f4")
+    longest = 2 * 16 * lanes
+    rows = np.zeros((50, longest + 1), "f4")
+    assert family_of("sum", rows[:, :longest], (1,)) == "reduce.block.along"
+    assert (
+        family_of("sum", rows, (1,)) == "reduce.along"
+        and family_of("argmin", rows[:, :longest], (1,)) == "reduce.along"
+    )
+    assert family_of("sum", rows[: lanes - 1, :lanes], (1,)) == "reduce.block.along"
+    assert family_of("sum", rows[: lanes - 1, : lanes - 1], (1,)) == "reduce.along"
+    apart = np.zeros((50, 8 * lanes), "f4")[:, ::2]
+    assert family_of("sum", apart, (1,)) == "reduce.along"
+    two = np.zeros((5, 3, 9, 40), "f4")[:, :2]
+    assert family_of("sum", two, (1, 3)) == "reduce.along"  # rows that do not merge
+    assert family_of("all", np.zeros((50, longest), "?"), (1,), dtype="b1") != "reduce.block.along"

@@ -7,6 +7,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.regions.calls import Boxes, SampleGrid, align_calls, spread_calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
+from cgraph.record import replace
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
@@ -107,3 +108,15 @@ def test_boxes_of_one_cell_along_an_axis_are_the_meaning(kind, samples, cells):
         out = np.full(x.shape, np.nan, "f4")
         run_calls(spread_calls(target, view_of(out), views(boxes, batch, level), view_of(g), which, grid), target)
         assert_near(out, want, "float32 products and a residual")
+
+
+def test_no_boxes_and_no_images_need_no_call():
+    target, grid = target_named("host"), SampleGrid("cells", 2, SCALES)
+    none = views(np.zeros((0, 4), "f4"), np.zeros(0, "i8"), np.zeros(0, "i8"))
+    x, lanes = np.zeros((2, 3, 5, 5), "f4"), target.lanes_of("f4")
+    assert align_calls(target, view_of(np.zeros((0, 3, 2, 2), "f4")), none, [view_of(x)], grid) == []
+    empty = np.zeros((0, 3, 5, 5), "f4")
+    assert spread_calls(target, view_of(empty), none, view_of(np.zeros((0, 3, 2, 2), "f4")), 0, grid) == []
+    out = laned(x, lanes, (1, 1, 1, 1))  # of no boxes the gradient is zero
+    run_calls(spread_calls(target, out, none, replace(out, n=0), 0, grid), target)
+    assert not plain(out).any()

@@ -183,3 +183,27 @@ def test_coordinates_that_there_are_not_are_refused_with_those_there_are():
     ):
         positions(3, 4, "corners", 1.0)
     assert positions(1, 9, "align_corners", 0.1).tolist() == [0] == positions(1, 9, "pytorch_half_pixel", 0.1).tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4, 4), (2, 0, 4, 4)])
+def test_no_images_need_no_call(shape):
+    out, x = (view_of(np.zeros((*shape[:2], side, side), "f4")) for side in (6, 4))
+    assert nearest_calls(HERE, out, x).calls == () and linear_calls(HERE, out, x).calls == ()
+
+
+@pytest.mark.parametrize("size", [(2, 3, 0), (0, 3, 5), (2, 0, 5)])
+def test_rows_without_elements_need_no_call(size):
+    planes, rows, width = size
+    x, out = np.zeros((planes, 4, width), "f4"), np.zeros(size, "f4")
+    first, weights = np.zeros(rows, "i8"), np.zeros((rows, 2), "f4")
+    assert weighted_calls(*map(view_of, (out, x, first, weights))) == []
+
+
+@pytest.mark.parametrize("calls", [nearest_calls, linear_calls])
+def test_results_and_images_whose_columns_lie_apart(calls):
+    x, room = images((2, 3, 5, 14))[..., ::2], np.full((2, 3, 9, 22), 77, "f4")
+    run_calls(calls(HERE, view_of(room[..., ::2]), view_of(x)).calls)
+    dense = np.full((2, 3, 9, 11), np.nan, "f4")
+    run_calls(calls(HERE, view_of(dense), view_of(np.ascontiguousarray(x))).calls)
+    np.testing.assert_array_equal(room[..., ::2], dense)
+    assert (room[..., 1::2] == 77).all() and not np.isnan(dense).any()

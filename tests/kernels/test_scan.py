@@ -1,6 +1,7 @@
 """Running sums and products against NumPy, to the bit."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,3 +37,13 @@ def test_scans_are_numpys_accumulate(data, shape, how, dtype, target, order):
         scan_calls(target, view_of(out), View(Pointer(base), x.shape, x.strides, dtype), axis, how), target, order
     )
     np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape, axis", [((3, 40_000), 1), ((40_000, 3), 0), ((40_000, 70), 0), ((2, 40_000, 2), 1)])
+def test_lines_longer_than_a_task(shape, axis, order):
+    """Whole numbers, whose sums are exact."""
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype("f4")
+    out = np.full(shape, np.nan, "f4")
+    run_calls(scan_calls(target_named("host"), view_of(out), view_of(x), axis), order=order)
+    np.testing.assert_array_equal(out, np.cumsum(x, axis))

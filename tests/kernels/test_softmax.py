@@ -172,3 +172,36 @@ def test_no_elements_need_no_calls(kind):
         x = np.zeros(shape, "f4")
         out = np.zeros(np.delete(shape, axis) if kind == "logsumexp" else shape, "f4")
         assert softmax_calls(host_target(), kind, view_of(out), view_of(x), axis) == []
+
+
+@every_target
+@every_kind
+@pytest.mark.parametrize("length", [4, 9, 48, 300])
+def test_contiguous_rows_into_results_whose_elements_lie_apart(length, kind, target):
+    x = np.random.default_rng(6).standard_normal((7, length)).astype("f4")
+    want = formula(kind, x, 1)
+    room = np.full((*want.shape, 2), 77, "f4")
+    run_calls(softmax_calls(target_named(target), kind, view_of(room[..., 0]), view_of(x), 1), target_named(target))
+    assert_near(room[..., 0], want, "softmax", np.abs(x).max())
+    assert (room[..., 1] == 77).all()
+
+
+def test_the_way_is_that_of_length_and_strides():
+    """Vectors across neighbouring columns, along some contiguous rows together, or along one row."""
+    lanes = host_target().lanes_of("f4")
+
+    def family(x, out, axis):
+        [call] = softmax_calls(host_target(), "softmax", view_of(out), view_of(x), axis)
+        return call.kernel.family
+
+    wide = np.zeros((lanes, 2 * lanes), "f4")
+    assert family(wide, wide, 0) == "softmax.columns" and family(wide, wide, 1) == "softmax.block.rows"
+    assert family(wide[:, : lanes - 1], wide[:, : lanes - 1], 0) == "softmax.rows"
+    assert family(wide[:, :lanes], wide[:, :lanes], 0) == "softmax.columns"
+    apart = np.zeros((lanes, 2 * lanes, 2), "f4")[..., 0]
+    assert family(wide, apart, 1) == "softmax.rows"
+    short = np.zeros((4 * lanes, 3), "f4")  # rows of fewer than four elements
+    assert family(short, short, 1) == "softmax.columns"
+    assert family(short[: lanes - 1], short[: lanes - 1], 1) == "softmax.rows"
+    turned = np.zeros((5, 4 * lanes), "f4").T
+    assert family(turned, turned, 1) == "softmax.columns"

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
+from cgraph.kernels.sort.calls import (
+    inserts,
+    rows_of_group,
+    search_calls,
+    selects,
+    sort_calls,
+    sort_nbytes,
+    unique_calls,
+    unique_nbytes,
+)
 from cgraph.kernels.sort.signature import FEW, LEAST_ROOM
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -200,3 +209,78 @@ def test_unique_gives_the_first_distinct_values_and_the_count(shape, dtype, most
     assert count == len(want)
     np.testing.assert_array_equal(out[: len(want)], want[:most])
     assert (out[len(want) :] == 1).all()
+
+
+def test_nothing_to_sort_needs_no_call():
+    x = np.zeros((3, 5), "f4")
+    assert sort_calls(host_target(), None, None, view_of(x), 1, None) == []
+    for shape, axis in (((0, 5), 1), ((3, 0), 1), ((3, 0), 0)):
+        x = np.zeros(shape, "f4")
+        assert sort_calls(host_target(), view_of(x), None, view_of(x), axis, None) == []
+        assert sort_nbytes(host_target(), shape, axis, "f4", "i8") == 0
+    assert search_calls(host_target(), view_of(np.zeros(0, "i8")), view_of(x), view_of(np.zeros(0, "f4"))) == []
+
+
+@pytest.mark.parametrize(
+    ("index", "most", "n", "inserted", "selected"),
+    [
+        ("i8", FEW, FEW, True, True), ("i8", FEW + 1, 4 * FEW + 4, False, True),
+        ("i8", FEW + 1, 4 * FEW + 3, False, False),
+        ("i4", FEW, 4 * FEW, False, False), ("", 1, 1000, False, False), ("i4", 1, 1000, False, False),
+        ("i8", 250, 1000, False, True), ("i8", 251, 1000, False, False),
+    ],
+)  # fmt: skip
+def test_the_first_items_are_inserted_selected_or_sorted(index, most, n, inserted, selected):
+    """With int64 places: few in registers, a quarter of a row by their digits, more with all items."""
+    assert (inserts(index, most), selects(index, most, n)) == (inserted, selected)
+    x, values = np.zeros((3, n), "f4"), np.zeros((3, most), "f4")
+    places = np.zeros((3, most), index) if index else None
+    room = scratch_for(sort_nbytes(host_target(), x.shape, 1, "f4", index, most))
+    views = view_of(values), None if places is None else view_of(places), view_of(x)
+    [call] = sort_calls(host_target(), *views, 1, room)
+    want = "few_rows" if inserted else "leading_rows" if selected else "rows"
+    assert call.kernel.family == f"sort.{want}"
+
+
+@pytest.mark.parametrize(
+    ("rows", "n", "each"),
+    [(1, 10, 1), (64, 4096, 1), (65, 4096, 2), (129, 5000, 3), (10, 1000, 4), (3, 1000, 3), (1000, 8, 512), (5, 0, 5)],
+)
+def test_groups_of_rows_are_at_most_64_and_of_many_items(rows, n, each):
+    assert rows_of_group(rows, n) == each
+
+
+@pytest.mark.parametrize("index", ["", "i4", "i8"])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+def test_the_bytes_of_a_sort_are_two_buffers_for_each_group(dtype, index):
+    item = int(dtype[1:]) + (int(index[1:]) if index else 0)
+    for shape, axis, n, groups in (((3, 5000), 1, 5000, 3), ((100, 5000), 1, 5000, 50), ((100, 2, 90), 0, 100, 5)):
+        assert sort_nbytes(host_target(), shape, axis, dtype, index) == groups * (-(-2 * n * item // 64) * 64)
+    some = LEAST_ROOM if index == "i8" else 5000
+    room = sort_nbytes(host_target(), (3, 5000), 1, dtype, index, FEW + 1)
+    assert room == 3 * (-(-2 * some * item // 64) * 64)
+    assert sort_nbytes(host_target(), (3, 5000), 1, dtype, "i8", FEW) == 0
+
+
+@pytest.mark.parametrize("index", ["i4", "i8"])
+def test_many_rows_in_groups_of_several(index):
+    """More rows than groups, along either axis, and in place."""
+    x = np.random.default_rng(3).integers(0, 99, (131, 70)).astype("f4")
+    for axis in (0, 1):
+        values, places = filled(x), np.full(x.shape, -1, index)
+        room = scratch_for(sort_nbytes(host_target(), x.shape, axis, "f4", index))
+        for order in ORDERS:
+            run_calls(sort_calls(host_target(), view_of(values), view_of(places), view_of(x), axis, room), order=order)
+            np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
+            np.testing.assert_array_equal(values, np.sort(x, axis))
+        own = x.copy()
+        room = scratch_for(sort_nbytes(host_target(), x.shape, axis, "f4", ""))
+        run_calls(sort_calls(host_target(), view_of(own), None, view_of(own), axis, room))
+        np.testing.assert_array_equal(own, values)
+
+
+def test_a_workspace_that_is_too_small_is_refused():
+    x = np.zeros((3, 5000), "f4")
+    need = sort_nbytes(host_target(), x.shape, 1, "f4", "")
+    with pytest.raises(ValueError, match=f"these calls need {need}"):
+        sort_calls(host_target(), view_of(x), None, view_of(x), 1, scratch_for(need - 1))

@@ -10,6 +10,7 @@ from cgraph.kernels.expression import Trace
 from cgraph.kernels.stencil import calls as stencil
 from cgraph.kernels.stencil.calls import stencil_calls, sweep_of
 from cgraph.kernels.target import target_named
+from cgraph.record import replace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.ops import filled
 
@@ -104,3 +105,41 @@ def test_a_workspace_holds_the_slots_of_all_bands():
             continue
         with pytest.raises(ValueError, match=f"has {nbytes} bytes, these calls need {sweep.nbytes}"):
             stencil_calls(program, sweep, *views, room)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("steps", [1, 40])
+def test_operands_that_lie_apart_and_long_programs_have_one_vector(steps, target, order):
+    rng = np.random.default_rng(0)
+    array = rng.integers(0, 9, (23, 70)).astype("f4")
+    apart = rng.integers(0, 3, (20, 140)).astype("f4")[:, ::2]
+    m = Trace()
+    total = m.load(0, "f4") - m.load(1, "f4")
+    for _ in range(steps):
+        total = total + m.load(2, "f4")
+    place, windows = array[1:21], (array[3:23], array[:20])
+    for other in (apart, np.ascontiguousarray(apart)):
+        kept = array.copy()
+        want = array.copy()
+        want[1:21] = windows[0] - windows[1] + steps * other
+        sweep = sweep_of(place.shape, 4, [(2, 0), (-1, 0)])
+        room = view_of(np.full(sweep.nbytes, 0xFF, "u1"))
+        views = view_of(place), [view_of(x) for x in (*windows, other)]
+        made = stencil_calls(m.program(total), sweep, *views, room)
+        assert made[0].kernel.params[2] == (1 if other is apart or steps > stencil.LONG else 2)
+        run_calls(made, target_named(target), order)
+        np.testing.assert_array_equal(array, want)
+        array[...] = kept
+
+
+def test_bands_are_long_enough_for_their_slots_and_for_a_task():
+    """Some times the buffered rows, more if there are many rows, and at least so many elements."""
+    few, many, bands = stencil.FEW, stencil.MANY, stencil.BANDS
+    for rows, slots, lines, columns in ((10**6, 3, 4, 4096), (1000, 3, 64, 4096), (5000, 2, 16, 4096), (50, 2, 1, 8)):
+        sweep = stencil.Sweep(0, slots - 1, 0, 1, rows, lines, columns, 4)
+        enough = min(many * slots, max(few * slots, rows // bands))
+        least = max(enough, stencil.BAND_ELEMENTS // (lines * columns))
+        assert sweep.slots == slots and sweep.each == -(-rows // max(1, rows // least))
+        assert (sweep.bands - 1) * sweep.each < rows <= sweep.bands * sweep.each
+        assert sweep.tasks == sweep.bands and replace(sweep, batches=3).tasks == 3 * sweep.bands

@@ -12,10 +12,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cgraph.kernels import cache
 from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import DAY, MAGIC, PRUNED, cache_folder, checksum
 from cgraph.kernels.code_image import UnknownCode, place_image
@@ -496,3 +498,25 @@ def test_kernels_that_are_known_are_made_once():
     store.load([KERNEL, other], HOST)
     store.load([KERNEL, other], HOST)
     assert store.misses == 2
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 1])
+def test_ages_are_compared_with_their_limits_to_the_second(folder, seconds, monkeypatch):
+    """A file of exactly a day is not written anew, one of exactly 90 days stays; after an hour files are removed."""
+    now = int(time.time())
+    monkeypatch.setattr(cache, "time", SimpleNamespace(time=lambda: now))
+    folder.write("used", b"code")
+    for name, age in (("used", DAY), ("old", 90 * DAY), ("x.part", DAY)):
+        if name != "used":
+            (folder.path / name).write_bytes(b"")
+        os.utime(folder.path / name, (now - age - seconds,) * 2)
+    assert folder.read("used") == b"code"
+    assert ((folder.path / "used").stat().st_mtime != now - DAY - seconds) == (seconds > 0)
+    folder.write(PRUNED, b"")
+    os.utime(folder.path / PRUNED, (now - 3600 - seconds,) * 2)
+    folder.prune_hourly()
+    is_hour_over = seconds >= 0
+    assert ((folder.path / PRUNED).stat().st_mtime != now - 3600 - seconds) == is_hour_over
+    folder.prune()
+    left = {name for name in ("old", "x.part") if (folder.path / name).exists()}
+    assert left == (set() if seconds > 0 else {"old", "x.part"})

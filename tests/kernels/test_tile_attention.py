@@ -121,3 +121,33 @@ def test_few_queries_and_short_keys_use_no_tiles():
     assert not suits_tile_attention((1, 4, 7, 16), (1, 2, 16, 16))
     assert not suits_tile_attention((1, 1, 64, 15), (1, 1, 64, 15))
     assert not suits_tile_attention((1, 1, 64, 64), (1, 1, 15, 64))
+
+
+@every_target
+@pytest.mark.parametrize(
+    "sizes", [(3, 8, 4, 20, 40, 16, 5), (1, 70, 70, 16, 33, 17, 16), (2, 4, 2, 300, 40, 16, 8)], ids=str
+)
+def test_tasks_of_several_bands(name, sizes):
+    """Of heads and batches, with as many tasks as there may be, or fewer."""
+    check(name, *draw("f4", *sizes), causal=True)
+
+
+def test_many_keys_of_few_queries_have_a_workspace_for_the_values_as_rows():
+    """They take more bytes than the scratch of the only task."""
+    q, k, v = draw("f4", 1, 1, 1, 16, 5000, 16, 16)
+    sizes = TileSizes.of(tiles_on("host"), q.shape, k.shape, v.shape)
+    rows = 2 * 5000 * 16
+    assert sizes.rooms[2] == rows > sizes.tasks * sizes.size * 4
+    check("host", q, k, v, orders=ORDER)
+
+
+def test_sizes_of_bands_tasks_and_rounded_operands():
+    of = lambda *sizes: TileSizes(*sizes, 16)  # noqa: E731 batch, heads, groups, m, n, d, e
+    one = of(2, 6, 3, 16, 33, 17, 20)
+    assert (one.queries, one.width, one.bands, one.units, one.each, one.tasks) == (32, 32, 1, 6, 1, 6)
+    more = of(5, 8, 8, 33, 64, 32, 32)
+    assert (more.queries, more.width, more.bands, more.units, more.each, more.tasks) == (33, 64, 1, 40, 2, 20)
+    assert one.keys == (2, 3, 64, 32) and one.values == (2, 3, 32, 64) and more.keys == (5, 8, 64, 32)
+    for each in (one, more):
+        assert each.rooms[:2] == (2 * np.prod(each.keys), 2 * np.prod(each.values))
+        assert each.nbytes == sum(-(-room // 64) * 64 for room in each.rooms)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from cgraph.kernels.activation.calls import NONE, RELU, RELU6, leaky
 from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.conv8.calls import ByteWeights, Result
-from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.kernel import Pointer, contiguous
+from cgraph.kernels.tile_conv import calls
 from cgraph.kernels.tile_conv.calls import (
+    MANY_WEIGHTS,
     PIXEL,
     TileLayer,
     join_blocks_calls,
@@ -125,8 +127,8 @@ class Case:
         bias = pack_columns(self.layer.size, self.bias)
         epilogue = Epilogue(Pointer(bias), self.beside and self.beside.view, self.activation)
         place = room_for(self.layer, len(self.x.array))
-        calls = tile_conv_calls(self.layer, self.out.view, self.x.view, Pointer(self.filters), epilogue, place)
-        run_calls(calls.calls, self.target, order)
+        made = tile_conv_calls(self.layer, self.out.view, self.x.view, Pointer(self.filters), epilogue, place)
+        run_calls(made.calls, self.target, order)
         want = floats_of(bfloat16_bits(self.want)) if self.result == "V2" else self.want
         got = self.out.plain()
         np.testing.assert_array_equal(got[:, : want.shape[1]], want)
@@ -240,9 +242,9 @@ def test_no_images_need_no_call():
     case = Case(*LAYERS["three"], tiles_on("host"))
     for sizes in ({"n": 0}, {"h": 0}, {"w": 0}):
         out = replace(case.out.view, **sizes)
-        calls = tile_conv_calls(case.layer, out, case.x.view, Pointer(case.filters), Epilogue())
+        numbers = tile_conv_calls(case.layer, out, case.x.view, Pointer(case.filters), Epilogue())
         bytes_ = tile_conv8_calls(case.layer, out, case.x.view, ByteWeights(*[Pointer(case.filters)] * 3), BYTES, None)
-        assert calls.calls == bytes_.calls == ()
+        assert numbers.calls == bytes_.calls == ()
 
 
 def test_layers_of_few_pixels_channels_or_of_groups_use_no_tiles():
@@ -304,3 +306,76 @@ def test_a_halo_is_what_steps_read_beyond_an_image_and_no_more(kernel, plain, dt
         }
         bottom, right = (1 + max(at) - pad[axis] - n for axis, (at, n) in enumerate(zip(zip(*read), (h, w))))
         assert layer.halo == (*pad[:2], max(bottom, 0), max(right, 0))
+
+
+def test_the_bounds_at_which_tiles_begin_and_end():
+    target = tiles_on("host")
+    suits = lambda *size, **more: suits_tile_conv(ConvShape(*size, target, **more))  # noqa: E731
+    assert suits(32, 4096, 4096, 8) and not suits(32, 4096, 4096 + 1, 8)
+    assert suits(16, 1, 4, 8) and not suits(16, 1, 3, 8)
+    many = MANY_WEIGHTS // 512
+    assert suits(512, 1, 1, many) and not suits(512, 1, 1, many - 1)  # filters are read from memory
+    assert suits(512 // 9 + 1, 1, 1, MANY_WEIGHTS // 512, window=THREE)
+    assert not suits(512, 1, 1, many, dtype="u1")
+    assert not suits(512, 0, 5, many) and not suits(512, 5, 0, many)  # no pixels
+    assert not suits(1, 9, 9, 1, window=Window((6, 6)))  # one channel by one filter is depthwise
+    assert suits(1, 9, 9, 2, window=Window((6, 6)))
+    assert suits(32, 9, 9, 8, dtype="u1") and not suits(31, 9, 9, 8, dtype="u1")
+
+
+@pytest.mark.parametrize(
+    ("columns", "tiles", "height"), [(15, 1, 15), (16, 1, 16), (17, 2, 9), (32, 2, 16), (33, 4, 9)]
+)
+def test_pixels_that_fit_one_tile_are_one(columns, tiles, height):
+    made = tiles_of_image(1, columns, columns)
+    assert (len(made.first), made.height, made.group) == (tiles, height, min(tiles, 2))
+
+
+@every_target
+@pytest.mark.parametrize("near", [1, 64 << 10])
+@pytest.mark.parametrize("layer", ["three", "wide", "flat", "halved", "uneven"])
+def test_groups_of_tiles_in_several_blocks(layer, near, name, monkeypatch):
+    """As for images that are larger than the cache: the last block may have groups beyond the last one."""
+    for nbytes in (near, 3 * near // 2):
+        monkeypatch.setattr(calls, "NEAR_INPUT", nbytes)
+        for order in ("all", "single"):
+            Case(*LAYERS[layer], tiles_on(name), 3, "V2", SAME, "in place").check(order)
+
+
+def test_blocks_have_as_many_groups_as_stay_in_cache(monkeypatch):
+    layer = TileLayer(ConvShape(32, 40, 64, 40, tiles_on("host"), THREE))
+    x = Images(np.zeros((1, 32, 40, 64)), CHANNELS, "V2", SAME)
+    reads = calls.reads_of(layer, x.view)
+    out, group = x.view, reads.nbytes * reads.tiles.height * reads.tiles.group
+    assert reads.nbytes == 64  # a block of channels of a pixel, however many taps read it
+    for near, block in ((0, 1), (group - 1, 1), (group, 1), (2 * group - 1, 1), (2 * group, 2), (7 * group, 7)):
+        monkeypatch.setattr(calls, "NEAR_INPUT", near)
+        shared = calls.product_args(layer.size, reads, out, 3, Pointer(None))
+        blocks = -(-reads.tiles.groups // block)
+        assert (shared.args["block"], shared.args["blocks"]) == (block, blocks)
+        assert shared.tasks[0] == 3 * blocks * block * 2
+    monkeypatch.setattr(calls, "NEAR_INPUT", 10**9)
+    assert calls.product_args(layer.size, reads, out, 3, Pointer(None)).args["block"] == reads.tiles.groups
+
+
+def test_gathered_pixels_need_a_workspace():
+    case = Case(*LAYERS["halved"], tiles_on("host"))
+    need = case.layer.nbytes(1)
+    assert need > 0
+    with pytest.raises(ValueError, match=rf"a stride of \(2, 2\) needs a workspace of {need} bytes"):
+        tile_conv_calls(case.layer, case.out.view, case.x.view, Pointer(case.filters), Epilogue())
+
+
+def test_no_pixels_are_rounded_without_a_call():
+    full = Images(np.zeros((2, 3, 4, 5)), 8, "f4", SAME).view
+    for sizes in ({"n": 0}, {"h": 0}):
+        assert join_blocks_calls(replace(full, dtype="V2", lanes=CHANNELS, **sizes), replace(full, **sizes)).calls == ()
+    out = replace(full, dtype="V2", lanes=PIXEL, n=0)
+    assert round_pixels_calls(out, contiguous(Pointer(None), (0, 3, 4, 5), "f4")).calls == ()
+
+
+def test_images_that_are_not_plain_are_refused():
+    out = Images(np.zeros((2, 3, 4, 5)), PIXEL, "V2", SAME).view
+    for x in (np.zeros((2, 3, 4, 6), "f4"), np.zeros((2, 3, 4, 10), "f4")[..., ::2]):
+        with pytest.raises(ValueError, match="is not a plain image"):
+            round_pixels_calls(out, view_of(x))

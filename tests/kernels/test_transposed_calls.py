@@ -22,6 +22,7 @@ from cgraph.kernels.tile_conv.transposed_calls import (
 )
 from cgraph.kernels.tile_products.calls import TileSize, pack_columns
 from cgraph.kernels.views.window import Window
+from cgraph.record import replace
 from tests.support.emulated import TILES, tiles_on
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -143,3 +144,33 @@ def test_layers_of_few_pixels_or_channels_of_groups_or_in_float64_use_no_tiles()
     assert not suits_tile_transposed(shape(32, 4, 4, 32, groups=2))
     assert not suits_tile_transposed(shape(32, 4, 4, 32, dtype="f8"))
     assert not suits_tile_transposed(shape(32, 1, 4, 32, window=Window(pad=SAME)))
+
+
+def test_the_bounds_at_which_tiles_begin_and_end():
+    """By the pixels of the first phase, and by the taps of the phase that has most."""
+    window = Window((2, 2), (2, 2))
+    shape = lambda *size, **more: TransposedShape(*size, tiles_on("host"), **{"window": window, **more})  # noqa: E731
+    assert suits_tile_transposed(shape(16, 2048, 2048, 8)) and not suits_tile_transposed(shape(16, 2048, 2049, 8))
+    assert suits_tile_transposed(shape(16, 2, 2, 8)) and not suits_tile_transposed(shape(16, 1, 3, 8))
+    assert not suits_tile_transposed(shape(15, 2, 2, 8))
+    uneven = Window((3, 3), (2, 2), SAME)  # phases of one tap, of two, of two and of four
+    assert suits_tile_transposed(shape(4, 4, 4, 8, window=uneven))
+    assert not suits_tile_transposed(shape(3, 4, 4, 8, window=uneven))
+    assert not suits_tile_transposed(shape(64, 0, 4, 8, window=Window((1, 1))))
+
+
+def test_no_images_need_no_call():
+    shape = TransposedShape(32, 3, 3, 8, tiles_on("host"), Window((3, 3), (2, 2), SAME), (1, 1))
+    layer = TileTransposed(shape)
+    out, x = empty_laned((1, 8, 6, 6), shape.lanes), laned(np.zeros((1, 32, 3, 3), "u2"), CHANNELS, layer.halo)
+    at = Pointer(np.zeros(layer.filters_nbytes, "u1"))
+    assert len(tile_transposed_calls(layer, out, x, at, Epilogue(at)).calls) == 4
+    assert tile_transposed_calls(layer, replace(out, n=0), replace(x, n=0), at, Epilogue(at)).calls == ()
+
+
+@pytest.mark.parametrize("near", [1, 100 << 10])
+@pytest.mark.parametrize("layer", ["halved", "wide", "flat"])
+def test_groups_of_tiles_in_several_blocks(layer, near, monkeypatch):
+    monkeypatch.setattr("cgraph.kernels.tile_conv.calls.NEAR_INPUT", near)
+    for order in ("all", "single"):
+        check(LAYERS[layer], tiles_on("host"), 3, order)

@@ -6,11 +6,14 @@ import pytest
 from cgraph.kernels.isa.ptx import gpu_target
 from cgraph.kernels.isa.x86 import AVX2
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.layout import (
+    CHAIN,
     Walk,
     access_of,
     ascending,
     block_columns,
+    block_lanes,
     broadcast,
     by_rows,
     cut,
@@ -22,7 +25,7 @@ from cgraph.kernels.views.layout import (
     without,
 )
 from cgraph.record import replace
-from tests.support.kernels import view_of
+from tests.support.kernels import TARGETS, view_of
 
 
 def array_of(view):
@@ -199,3 +202,26 @@ def test_each_number_of_columns_has_blocks():
     for columns in range(1, 4000):
         block = block_columns(columns, AVX2, 256)
         assert columns <= block or columns % block == 0 or columns % block >= 64
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1"])
+def test_blocks_of_rows_have_one_register_or_two(dtype, name):
+    """Two for rows of more than a chain; as few as rows have elements, but no fewer than the rows of a block."""
+    target = target_named(name)
+    lanes = target.lanes_of(dtype)
+    for length in (0, 1, 3, 4, 7, 8, 15, 16, 17, 31, CHAIN * lanes, CHAIN * lanes + 1, 10**6):
+        most = lanes if length <= CHAIN * lanes else 2 * lanes
+        fitting = [n for n in (1 << i for i in range(10)) if n <= min(most, max(length, 1))]
+        assert block_lanes(target, dtype, length) == (fitting[-1] if fitting[-1] >= 4 else 0)
+
+
+@pytest.mark.parametrize(("most", "width"), [(64, 64), (65, 65), (63, 63), (129, 129), (1, 1)])
+def test_a_limit_on_columns_of_a_block_is_kept(most, width):
+    target = host_target()
+    assert block_columns(most, target, most) == width
+    for columns in (1, most, most + 1, 1000, 1001, 4095):
+        block = block_columns(columns, target, most)
+        assert 1 <= block <= min(most, target.block_columns)
+        least = 64 if most > 64 else 16
+        assert columns <= block or columns % block == 0 or columns % block >= least

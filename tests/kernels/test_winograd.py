@@ -13,7 +13,8 @@ from cgraph.kernels.target import host_target, target_named
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_bias
 from cgraph.kernels.views.window import Window
-from cgraph.kernels.winograd.calls import Winograd, pack_winograd, winograd_calls
+from cgraph.kernels.winograd.calls import FEW_CHANNELS, Winograd, is_winograd, pack_winograd, winograd_calls
+from cgraph.record import replace
 from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 from tests.support.tolerance import assert_near
@@ -129,3 +130,61 @@ def test_error_of_winograd_on_a_wide_layer(m):
 def test_winograd_refuses_other_filters():
     with pytest.raises(ValueError, match="3 x 3"):
         Winograd(ConvShape(16, 8, 8, 16, host_target(), Window((3, 3), (2, 2))), 1, 2)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("residual", [False, True])
+def test_winograd_without_a_bias(residual, m):
+    n, c, h, w, k = 2, 21, 7, 9, 33
+    rng, target = np.random.default_rng(0), host_target()
+    shape = ConvShape(c, h, w, k, target, Window((3, 3), pad=(1, 1, 1, 1)))
+    plan = Winograd(shape, n, m)
+    x, filters = rng.standard_normal((n, c, h, w)).astype("f4"), rng.standard_normal((k, c, 3, 3)).astype("f4") / 14
+    add = rng.standard_normal((n, k, h, w)).astype("f4")
+    out, beside = empty_laned((n, k, h, w), shape.lanes), laned(add, shape.lanes, (0, 0, 1, 0)) if residual else None
+    room, packed = workspace(plan.nbytes), Pointer(pack_winograd(plan, filters))
+    lowered = winograd_calls(plan, out, laned(x, shape.lanes), packed, Epilogue(residual=beside), room)
+    run_calls(lowered.calls)
+    assert_zero_frame(out)
+    assert_close(plain(out), conv64(x, filters, shape.window) + (add if residual else 0), m)
+
+
+def test_sums_of_more_channels_than_a_chain_are_added_in_chains():
+    """Of 16 products for few channels, 32 for more; all in a row where tiles have two pixels."""
+
+    def chain(c, m):
+        return Winograd(ConvShape(c, 14, 14, 64, host_target(), Window((3, 3), pad=(1, 1, 1, 1))), 1, m).chain
+
+    assert [chain(c, 2) for c in (8, 500)] == [8, 500]
+    assert [chain(c, 4) for c in (8, 16, 17, FEW_CHANNELS, FEW_CHANNELS + 1)] == [8, 16, 16, 16, 32]
+
+
+def test_the_tiles_of_a_layer():
+    """Of four by four pixels of each phase; the last ones reach beyond."""
+    window = Window((3, 3), pad=(2, 3, 2, 3), dilation=(2, 3))
+    plan = Winograd(ConvShape(8, 13, 17, 8, host_target(), window), 5, 4)
+    assert plan.shape.result == (13, 17) and plan.dilation == (2, 3) and plan.is_dilated
+    assert (plan.across, plan.per_phase, plan.per_image, plan.tiles) == (2, 4, 24, 120)
+    plain_plan = Winograd(ConvShape(8, 13, 17, 8, host_target(), Window((3, 3), pad=(1, 1, 1, 1))), 5, 2)
+    assert (plain_plan.across, plain_plan.per_image, plain_plan.is_dilated) == (9, 63, False)
+    for each in (plan, plain_plan):
+        assert each.v_step % (2 * each.shape.lanes) == each.shape.lanes == each.m_step % (2 * each.shape.lanes)
+        assert each.v_step >= each.block * 8 and each.nbytes == each.v_nbytes + each.m_nbytes
+        assert each.m_nbytes == each.points * each.m_step * 4 and each.v_nbytes % 64 == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "is_one"),
+    [({}, True), ({"window": Window((3, 3), (1, 2))}, False), ({"window": Window((3, 1))}, False),
+     ({"window": Window((3, 3), dilation=(2, 2))}, True), ({"groups": 2}, False), ({"is_plain": True}, False)],
+)  # fmt: skip
+def test_filters_of_three_by_three_without_a_stride_are_winograds(change, is_one):
+    assert is_winograd(replace(ConvShape(8, 13, 17, 8, host_target(), Window((3, 3))), **change)) == is_one
+
+
+@pytest.mark.parametrize("images", [(2, 9, 7, 9), (3, 8, 7, 9), (2, 8, 6, 9), (2, 8, 7, 8)])
+def test_images_that_do_not_fit_the_plan_are_refused(images):
+    plan = Winograd(ConvShape(8, 7, 9, 8, host_target(), Window((3, 3), pad=(1, 1, 1, 1))), 2, 2)
+    out, x = empty_laned((2, 8, 7, 9), plan.shape.lanes), empty_laned(images, plan.shape.lanes)
+    with pytest.raises(ValueError, match="do not fit"):
+        winograd_calls(plan, out, x, Pointer(None), workspace=workspace(plan.nbytes))

@@ -57,7 +57,7 @@ def with_long_rows(blocked: BlockedView, plain: View) -> tuple[BlockedView, View
         and blocked.row == w * blocked.lanes
         and plain.strides[2:] == (w * plain.itemsize, plain.itemsize)
     )
-    if h < 2 or w >= LONG_ROW or not adjacent or plain.shape[2:] != (h, w):
+    if h < 2 or w >= LONG_ROW or not adjacent or plain.shape != (blocked.n, blocked.c, h, w):
         return blocked, plain
     rows = next(n for n in range(1, h + 1) if h % n == 0 and (n * w >= LONG_ROW or n == h))
     steps, size = (blocked.image, blocked.plane, rows * blocked.row), plain.itemsize

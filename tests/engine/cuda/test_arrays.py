@@ -1,13 +1,14 @@
 """Arrays in a device's memory go in and out of a run without a copy; large ones of NumPy go by pinned buffers."""
 
 import gc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda import pinned
-from cgraph.engine.cuda.arrays import DeviceArray
+from cgraph.engine.cuda.arrays import LEGACY, DeviceArray, interface_array
 from cgraph.engine.cuda.dlpack import CUDA, SharedArray, capsule_of, read_capsule
 from cgraph.errors import InputError
 from tests.support.tolerance import assert_near
@@ -204,3 +205,23 @@ def test_a_copy_on_the_host_has_the_dtype_that_is_asked_for(shape):
     for dtype in (None, np.dtype("f8"), np.dtype("i2")):
         copy = array.__array__(dtype)
         assert copy.dtype == (dtype or "f4") and copy.tolist() == np.full(shape, 2).tolist()
+
+
+@pytest.mark.parametrize(("version", "stream"), [(1, LEGACY), (2, LEGACY), (3, 7), (4, 7)])
+def test_a_stream_is_said_from_the_third_version_of_the_interface_on(library, version, stream):
+    make, _ = functions("cuda")
+    found = make(VALUE, copy=False)
+
+    class Shown:
+        __cuda_array_interface__ = found.__cuda_array_interface__ | {"version": version, "stream": 7}
+
+    got = interface_array(found.device, Shown())
+    assert (got.stream, got.shape, got.dtype, got.address) == (stream, (3, 4), "float32", found.address)
+
+
+def test_strides_of_the_interface_are_bytes(library):
+    make, _ = functions("cuda")
+    found = make(VALUE, copy=False)
+    said = found.__cuda_array_interface__ | {"shape": (2, 3), "strides": (8, 16)}
+    got = interface_array(found.device, SimpleNamespace(__cuda_array_interface__=said))
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(found).ravel()[[[0, 4, 8], [2, 6, 10]]])

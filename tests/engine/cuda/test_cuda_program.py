@@ -10,6 +10,8 @@ from cgraph.engine.cuda.device import LaunchError
 from cgraph.engine.cuda.program import SKIP, STOP_SYMBOL, CudaInstance, Stops
 from cgraph.engine.cuda.segments import Segment
 from cgraph.errors import EngineError
+from cgraph.kernels.control import BEGIN, REPEAT
+from cgraph.kernels.kernel import ARENA
 
 TABLE = np.array([[0, 0], [0, 4], [0, 9], [0, 12]])  # where the arguments of each row begin
 
@@ -164,3 +166,53 @@ def test_a_run_that_fails_half_way_leaves_the_old_values_of_all_vars():
     instance._run_segments = lambda parts: None
     instance._update([])
     assert [cells[x].newer for x in "abc"] == list(copies.values())
+
+
+@pytest.mark.parametrize("runs_whole", [True, False])
+@pytest.mark.parametrize("hosts", [(False,), (True,), (False, False), (True, False)])
+def test_values_are_the_new_ones_at_once_only_where_one_native_call_writes_them(hosts, runs_whole):
+    """A function on the host may fail, and others may not be reached."""
+    seen = []
+    cells = {x: SimpleNamespace(is_there=True, newer=None) for x in "ab"}
+    copies = {x: SimpleNamespace(writer=None) for x in "ab"}
+    queue = SimpleNamespace(runs_whole=runs_whole, wait=lambda: None)
+    instance = stub(
+        code=SimpleNamespace(updated=("a", "b")), _cells=cells, _copy=copies.get, _old_copy=lambda x: f"old {x}",
+        _done=None, queue=queue,
+        _run_segments=lambda parts: seen.append(([x.newer for x in cells.values()], copies["a"].writer)),
+    )  # fmt: skip
+    instance._update([Segment(np.zeros((1, 5), np.int64), "a function" if host else None, rows=(0,)) for host in hosts])
+    is_one = runs_whole and hosts == (False,)
+    assert seen == [(list(copies.values()), queue) if is_one else (["old a", "old b"], None)]
+    assert [x.newer for x in cells.values()] == list(copies.values())
+    assert all(copy.writer is None for copy in copies.values()) and all(x.done is None for x in cells.values())
+
+
+def test_an_output_is_made_if_its_bytes_are_in_the_arena_or_in_a_var_that_is_written():
+    first, second, other = object(), object(), object()
+    views = {i: SimpleNamespace(at=SimpleNamespace(base=base)) for i, base in enumerate((ARENA, first, second, other))}
+    assert [stub(views=views, _written=(first, second)).makes(i) for i in range(4)] == [True, True, True, False]
+    assert [stub(views=views, _written=()).makes(i) for i in range(4)] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+@pytest.mark.parametrize("before", [0, 5])
+def test_a_round_moves_every_address_of_a_loop(rounds, before):
+    """`args`: other words, BEGIN's address of the words, the words of the loop with two addresses, and these."""
+    args = np.full(before + 20, 77, np.int64)
+    words, places = before + 2, (before + 15, before + 18)
+    args[before] = args.ctypes.data + 8 * words
+    args[words : words + 3] = 0, rounds, 2
+    for i, (place, start, step) in enumerate(zip(places, (1000, 2000), (8, -16))):
+        args[words + 3 + 3 * i : words + 6 + 3 * i] = args.ctypes.data + 8 * place, start, step
+    begin = SimpleNamespace(jump=BEGIN, words=slice(before, before + 2))
+    repeat = SimpleNamespace(jump=REPEAT, words=slice(words, words + 2))
+    assert program.next_round(args, begin) is (rounds == 0)
+    for number in range(rounds):
+        assert args[words] == number and args[list(places)].tolist() == [1000 + 8 * number, 2000 - 16 * number]
+        assert program.next_round(args, repeat) is (number + 1 < rounds)
+    if rounds:
+        assert args[list(places)].tolist() == [1000 + 8 * (rounds - 1), 2000 - 16 * (rounds - 1)]
+    else:
+        assert args[list(places)].tolist() == [77, 77]
+    assert program.next_round(args, begin) is (rounds == 0) and args[words] == 0

@@ -2,6 +2,7 @@
 
 import gc
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cgraph.engine.cuda.engine import CudaEngine, open_device
 from cgraph.engine.cuda.gpu import GpuGraph
 from cgraph.engine.cuda.segments import label_of
 from cgraph.errors import EngineError
-from tests.engine.cuda.conftest import forget
+from tests.engine.cuda.conftest import driver_of, forget
 from tests.support.libcuda import StandIn
 from tests.support.tolerance import assert_near
 
@@ -386,3 +387,66 @@ def test_the_launches_of_a_loop_are_no_graph_however_often_they_run(library):
         value = np.random.default_rng(seed).standard_normal((6, 5), "f4")
         for got, want in zip(f(value), plain(value), strict=True):
             assert_near(got, want, "float32 sums")
+
+
+class Named(StandIn):
+    """A driver that names its errors and notes the bytes that it is asked for. Changes: both."""
+
+    def __init__(self):
+        self.asked = []
+        super().__init__()
+
+    def _cuGetErrorName(self, code, found):
+        found[0] = {1: b"CUDA_ERROR_INVALID_VALUE", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}[code]
+
+    def _cuMemAlloc_v2(self, found, nbytes):
+        self.asked.append(nbytes)
+        super()._cuMemAlloc_v2(found, nbytes)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (1, r"cuMemFree_v2: CUDA_ERROR_INVALID_VALUE \(1\)$"),
+        (700, r"cuMemFree_v2: CUDA_ERROR_ILLEGAL_ADDRESS \(700\); the context is lost. Start a new process$"),
+    ],
+)
+def test_an_error_is_told_by_the_name_that_the_driver_gives_it(code, text):
+    library = Named()
+    cuda = open_driver(library)
+    library.failures["cuMemFree_v2"] = code
+    with pytest.raises(EngineError, match=f"^{text}"):
+        cuda.do("cuMemFree_v2", 0)
+
+
+def test_at_least_one_byte_is_allocated(monkeypatch):
+    """The driver refuses none."""
+    library = Named()
+    with driver_of(library, monkeypatch):
+        device = open_device(0)
+        addresses = [device.take(nbytes) for nbytes in (0, 1, 7)]
+        assert library.asked == [1, 1, 7] and len(set(addresses)) == 3
+        for address in addresses:
+            device.free(address)
+        assert not library.alive
+
+
+def test_a_wait_naps_only_after_it_has_asked_for_a_while(library, monkeypatch):
+    queue, naps = open_device(0).queue(), []
+    spin = gpu_module.SPIN
+    times = iter([5.0, 5.0, 5.0 + spin / 2, 5.0 + 2 * spin, 6.0])
+    monkeypatch.setattr(gpu_module, "time", SimpleNamespace(monotonic=lambda: next(times), sleep=naps.append))
+    library.busy = 5
+    queue.wait()
+    assert naps == [gpu_module.NAP] * 2 and next(times, None) is None
+
+
+def test_an_array_is_kept_until_a_wait_has_seen_the_end_of_its_copy(library):
+    queue, array = open_device(0).queue(), np.arange(5.0)
+    at = open_device(0).take(40)
+    queue.upload(at, array)
+    queue.download(at, array)
+    assert [x is array for x in queue._arrays.values()] == [True]
+    queue.wait()
+    assert not queue._arrays
+    open_device(0).free(at)

@@ -89,3 +89,20 @@ def test_each_result_goes_back_to_its_own_place():
     for row, at in zip(got, places):
         queue.download(at, row)
     assert got.tolist() == [[10] * 4, [21] * 4, [2] * 4]
+
+
+def test_a_result_that_runs_backwards_goes_back_from_its_first_byte():
+    """Its address is that of the last element in memory; bytes between its elements go back as they came."""
+    device = SimulatedDevice()
+    queue, out = device.queue(), device.take(32)
+    queue.upload(out, np.arange(8, dtype="f4"))
+
+    def function(args: int) -> None:
+        (to,) = (ctypes.c_int64 * 1).from_address(args)
+        for i in range(3):
+            ctypes.c_float.from_address(to - 8 * i).value = 10 + i
+
+    run_on_host(queue, callback(function, view((3,), (-8,))), [out + 20])
+    got = np.zeros(8, "f4")
+    queue.download(out, got)
+    assert got.tolist() == [0, 12, 2, 11, 4, 10, 6, 7]

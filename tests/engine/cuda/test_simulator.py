@@ -367,3 +367,28 @@ def test_each_word_of_shared_memory_is_written_before_it_is_read(unwritten):
         block._watch_shared(np.array([8]), 8, False)
     block._watch_shared(np.array([8 + 4 * unwritten]), 4, True)
     block._watch_shared(np.array([8]), 8, False)
+
+
+def test_parts_of_a_load_that_nobody_needs_are_left_out():
+    x = np.arange(4 * THREADS, dtype=np.uint32)
+    body = "\tmov.b32 \t%r5, 900;\n\tld.global.v4.b32 \t{_, %r5, _, %r6}, [%rd1];\n\tadd.s32 \t%r5, %r5, %r6;\n"
+    found = run(f"{body}\tst.global.b32 \t[%rd6], %r5;\n", x)
+    assert set(found.view(np.uint32).tolist()) == {1 + 3}
+
+
+def test_every_constant_of_a_module_has_its_own_memory():
+    head = f"\n.global .align 4 .b8 more[8] = {{9, 0, 0, 0, 7}};{TABLE}"
+    body = (
+        "\tmov.b64 \t%rd9, table;\n\tld.global.b32 \t%r5, [%rd9];\n"
+        "\tmov.b64 \t%rd9, more;\n\tld.global.v2.b32 \t{%r6, %r7}, [%rd9];\n"
+        "\tadd.s32 \t%r5, %r5, %r6;\n\tmad.lo.u32 \t%r5, %r7, 16, %r5;\n\tst.global.b32 \t[%rd6], %r5;\n"
+    )
+    assert set(run(body, head=head).view(np.uint32).tolist()) == {0x04030201 + 9 + 7 * 16}
+
+
+def test_a_block_of_more_threads_than_run_together_runs_alone(monkeypatch):
+    monkeypatch.setattr(launch_module, "MOST_THREADS", THREADS - 1)
+    place = "\tshl.b32 \t%r4, %r2, 8;\n\tadd.s32 \t%r4, %r4, %r3;\n\tcvt.u64.u32 \t%rd7, %r4;\n"
+    body = f"{place}\tadd.s64 \t%rd8, %rd2, %rd7;\n\tst.global.b32 \t[%rd8], %r4;\n"
+    found = run(body, None, 3, 3 * 4 * THREADS).view(np.uint32)
+    assert found.tolist() == list(range(0, 3 * 4 * THREADS, 4))

@@ -99,3 +99,15 @@ def test_an_access_ends_with_the_memory_at_the_latest(size):
     for low, high in ((start, end + 1), (-1, end)):
         with pytest.raises(Fault, match="outside every allocation"):
             memory.check(np.array([low, high]), low, high, size)
+
+
+def test_a_copy_ends_with_the_memory_at_the_latest():
+    memory = Memory()
+    start = memory.take(1 << 10)
+    memory.owned[:] = True
+    rest = len(memory.owned) - (start - DEVICE)
+    assert len(memory.bytes_at(start, rest)) == rest
+    for at, nbytes in ((start, rest + 1), (start + rest, 1), (start, 1 << 40)):
+        with pytest.raises(Fault, match=f"a copy of {nbytes} bytes outside every allocation"):
+            memory.bytes_at(at, nbytes)
+    assert len(memory.bytes_at(start + rest + 100, 0)) == 0
