@@ -501,3 +501,31 @@ def test_arrays_of_another_library_come_on_no_fast_path_of_numpys(monkeypatch):
         assert other(value)[0] == "torch" and other.run(None, {"x": value})[0][0] == "torch"
         for function in (plain, other.returning("numpy")):
             assert type(function(value)) is np.ndarray and function.run_directly((value,)) is not None
+
+
+def test_a_file_of_a_state_has_the_values_between_two_runs(tmp_path, monkeypatch):
+    """Runs that begin while the file is being written change no array of it."""
+    x, total, write = cg.Var((4,), name="x"), cg.Var((4,), name="total").assign(ramp(4)), runner.slots.write_safetensors
+    f = cg.compile(total * 2, [x], {total: total + x})
+
+    def write_beside_runs(path, arrays):
+        f(np.ones(4, "f4"))
+        f(np.ones(4, "f4"))
+        write(path, arrays)
+
+    monkeypatch.setattr(runner.slots, "write_safetensors", write_beside_runs)
+    f.save_state(tmp_path / "state")
+    np.testing.assert_array_equal(total.value, ramp(4) + 2)
+    f.load_state(tmp_path / "state")
+    np.testing.assert_array_equal(total.value, ramp(4))
+
+
+def test_a_run_for_a_timer_gives_no_value_to_a_var_without_one():
+    x, first = cg.Var((2,), name="x"), cg.Var((2,), name="first")
+    f = cg.compile(x * 2, [x], {first: x + 1})
+    with f.instance_for((np.ones(2, "f4"),), {}) as instance:
+        instance.run()
+        np.testing.assert_array_equal(instance.read(f.outputs[0]), [2, 2])
+    assert not first.is_assigned
+    f(np.ones(2, "f4"))
+    np.testing.assert_array_equal(first.value, [2, 2])
