@@ -97,14 +97,17 @@ def test_after_a_run_that_failed_everything_is_computed_anew():
     np.testing.assert_array_equal(f(np.ones(4)), -np.cumsum(ramp(4)))
 
 
-def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_before():
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_before(beside):
+    """Also beside a Var that has a value."""
+
     def refuse(value: np.ndarray) -> np.ndarray:
         if value < 0:
             raise ValueError("negative")
         return value
 
-    x, total = cg.Var((), name="x"), cg.Var((), name="total")
-    f = cg.compile([], [x], {total: cg.delay(refuse, x) + 1})
+    x, total, other = cg.Var((), name="x"), cg.Var((), name="total"), cg.Var((), name="other").assign(5.0)
+    f = cg.compile([], [x], {total: cg.delay(refuse, x) + 1} | ({other: other + x} if beside else {}))
     f(1.0)
     assert total.value == 2
     commit([total.cell], [CellValue()])
@@ -128,6 +131,30 @@ def test_functions_in_one_arena_do_not_take_over_each_others_values():
         np.testing.assert_array_equal(g(ramp(4)), np.cumprod(np.cumsum(ramp(4) + 1)) - ramp(4))
     assert len(rooms._idle) == 1 and len(rooms._idle[0].instances) == 2
     assert not f._idle, "it has no arena of its own"
+
+
+def test_a_function_keeps_its_values_in_a_shared_arena_until_another_runs_there():
+    (f, kept, _), (g, other, _), rooms, chosen = with_cells(), with_cells(), SharedArenas(), []
+    for function in (f, g):
+        function.share(rooms, FairLock())
+        steps = function.incremental.steps
+        function.incremental.steps = lambda state, changed, steps=steps: chosen.append(steps(state, changed)) or (
+            chosen[-1]
+        )
+    for function in (f, f, g, g, f, f):
+        function(ramp(4))
+    assert [x.run is None for x in chosen] == [True, False] * 3, "the cumulative sum of `kept` is there in a second run"
+
+
+def test_without_a_copy_outputs_in_the_memory_of_a_var_are_new_arrays():
+    x, total = cg.Var((4,), name="x"), cg.Var((4,), name="total").assign(np.zeros(4))
+    after = total + x
+    f = cg.compile([after, x * 2], [x], {total: after})
+    first, view = f(np.ones(4, "f4"), copy=False)
+    second, again = f(ramp(4), copy=False)
+    np.testing.assert_array_equal(first, np.ones(4))
+    np.testing.assert_array_equal(second, ramp(4) + 1)
+    assert np.shares_memory(view, again) and again.tolist() == [0, 2, 4, 6]
 
 
 def test_runs_for_a_timer_read_the_cells_and_write_none():
