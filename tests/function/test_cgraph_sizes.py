@@ -674,7 +674,7 @@ def test_a_size_that_differs_is_named_with_the_first_input_that_has_it(wrong):
         variables = [cg.Var((sizes["n"],), name=name) for name in "abc"]
         return variables[0] + variables[1] * variables[2], variables
 
-    function = cg.compile_sizes(build, {name: ("n",) for name in "abc"})
+    function = cg.compile_sizes(build, dict.fromkeys("abc", ("n",)))
     arrays = {name: np.ones(3 if name == wrong else 2, "f4") for name in "abc"}
     with pytest.raises(InputError, match=f"^n is 2 in a and 3 in {wrong}. Give both one size$"):
         function(**arrays)

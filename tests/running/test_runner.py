@@ -9,6 +9,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, InputError, UnassignedError
+from cgraph.memory.incremental import StepSelection
 from cgraph.running import runner
 from cgraph.storage.cell import CellValue, commit
 from cgraph.storage.shared_arenas import SharedArenas
@@ -134,12 +135,12 @@ def test_functions_in_one_arena_do_not_take_over_each_others_values():
 
 
 def test_a_function_keeps_its_values_in_a_shared_arena_until_another_runs_there():
-    (f, kept, _), (g, other, _), rooms, chosen = with_cells(), with_cells(), SharedArenas(), []
+    (f, *_), (g, *_), rooms, chosen = with_cells(), with_cells(), SharedArenas(), list[StepSelection]()
     for function in (f, g):
         function.share(rooms, FairLock())
         steps = function.incremental.steps
-        function.incremental.steps = lambda state, changed, steps=steps: chosen.append(steps(state, changed)) or (
-            chosen[-1]
+        function.incremental.steps = lambda state, changed, steps=steps: (
+            chosen.append(steps(state, changed)) or (chosen[-1])
         )
     for function in (f, f, g, g, f, f):
         function(ramp(4))
