@@ -175,10 +175,10 @@ def test_an_input_of_texts_has_the_shape_of_its_strings_not_of_what_a_run_reads(
     x = cg.Var((6,), "int64", name="texts")
     text = TextInput((3,), True, (TextFeature(np.arange(3), "LOWER"),))
     codes = StringCodes({"a": 0, "A": 1, "b": 2}, frozenset([x]), frozenset(), {x: text})
-    function = TrimmedFunction.of(cg.compile(x * 10, x), Trims([[Case(None, 0, {})]], (), codes))
+    function = TrimmedFunction.of(cg.compile([x * 10], x), Trims([[Case(None, 0, {})]], (), codes))
     array = np.array(["A", "b", "a"], object)
     assert function.fits((array,)) and not function.fits((np.array(["A"] * 6, object),))
-    for got in (function.run_directly((array,)), function(array), function(["A", "b", "a"])):
+    for (got,) in (function.run_directly((array,)), function(array), function(["A", "b", "a"])):
         assert got.tolist() == [10, 20, 0, 0, 20, 0]
     assert function.run_directly((np.array(["A"] * 6, object),)) is None
     with pytest.raises(InputError, match=r"texts has shape \[6\], not \[3\]"):
