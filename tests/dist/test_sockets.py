@@ -1,6 +1,7 @@
 """Doors and greetings: who belongs to a round, who only asks, and strangers who cost nothing."""
 
 import errno
+import itertools
 import selectors
 import shutil
 import socket
@@ -9,6 +10,8 @@ import subprocess
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +30,7 @@ from cgraph.dist.sockets import (
     Strangers,
     answers,
     connect,
+    exactly,
 )
 from tests.dist.hosts.page import commands
 from tests.dist.members import HASTY, SECRETS, frame, left_alone, started
@@ -370,3 +374,16 @@ def test_a_greeting_goes_on_when_its_connection_can_do_what_it_waits_for(error, 
             assert strangers.greeting_of(link) is None and strangers.came[link] == b"half"
             assert strangers.selector.get_key(link).events == event
             strangers._forget(link)
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(5, [4, 2, 1e-3]), (6, [5, 3, 1, 1e-3])])
+def test_bytes_that_come_one_by_one_have_one_deadline_together(seconds, waits, monkeypatch):
+    """A clock that moves by a second each time that somebody looks at it."""
+    found: list[float] = []
+    link = SimpleNamespace(settimeout=found.append, recv=lambda most: b"x" if most else b"")
+    monkeypatch.setattr(sockets, "time", SimpleNamespace(monotonic=partial(next, itertools.count())))
+    with pytest.raises(TimeoutError, match=f"^{len(waits)} of 10 bytes came in {seconds} s$"):
+        exactly(link, 10, seconds)
+    assert found == waits
+    monkeypatch.setattr(sockets, "time", SimpleNamespace(monotonic=partial(next, itertools.count())))
+    assert exactly(link, len(waits) - 1, seconds) == b"x" * (len(waits) - 1)
