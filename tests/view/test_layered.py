@@ -75,11 +75,11 @@ def test_no_nodes_and_one_are_placed():
 
 @given(graphs())
 def test_layers_are_settled_last_by_their_users_from_below(operands):
-    """Settled by them once more, no node moves."""
+    """Settled by them once more, no node moves; the last node reads all that no other reads."""
+    operands = [*operands, sorted(set(range(len(operands))).difference(*operands))]
     columns, layers = layered(operands)
     users = [[i for i, xs in enumerate(operands) for _ in range(xs.count(x))] for x in range(len(operands))]
     before = list(columns)
     for layer in sorted(set(layers), reverse=True):
-        row = sorted((i for i, at in enumerate(layers) if at == layer), key=columns.__getitem__)
-        _settle(row, users, columns)
+        _settle(sorted((i for i, at in enumerate(layers) if at == layer), key=columns.__getitem__), users, columns)
     assert_near(columns, before, "float64 coordinates")
