@@ -296,3 +296,18 @@ def test_a_stage_overwrites_the_largest_operand_that_it_reads_last_an_output_too
         own = [dataclasses.replace(value, **changes.get(i, {})) for i, value in enumerate(values)]
         stages = stages_of(replace(layout, values=tuple(own)), PORTABLE)
         assert [stage.overwritten for stage in stages] == [taken if i == t else 0 for i in range(len(stages))]
+
+
+def test_a_step_may_run_earlier_if_it_is_pure_and_reads_only_what_runs_earlier():
+    x, factor = cg.Var((1, 8, 32, 24), name="x"), cg.Var((8,), name="factor")
+    pure, called = cg.cumsum(factor, 0), cg.delay(lambda value: value * 2, factor)
+    after = [cg.cumprod(y, 0) for y in (pure, called)]
+    factors = [cg.reshape(y, (1, 8, 1, 1)) for y in after]
+    layout = scheduled(planner_of(), *lowered(conv(conv(x, 8) * factors[0] * factors[1], 8)))[0].layout
+    stages = dict(zip([node.op.name for node in layout.steps], stages_of(layout, PORTABLE)))
+    assert len(stages) >= 4 and [stages["cumsum"].free, [node.op.pure for node in layout.steps].count(False)] == [
+        True,
+        1,
+    ]
+    frees = [stage.free for node, stage in zip(layout.steps, stages_of(layout, PORTABLE)) if node.op.name == "cumprod"]
+    assert sorted(frees) == [False, True]
