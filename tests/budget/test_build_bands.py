@@ -1,5 +1,8 @@
 """Steps as stages, regions as single steps of the same meaning, and rows that joins and forks may share."""
 
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -16,16 +19,17 @@ from cgraph.budget.bands.build_bands import (
     values_of,
 )
 from cgraph.budget.bands.fit_bands import search_of
-from cgraph.budget.bands.regions import Region
-from cgraph.budget.bands.row_rings import Rows
+from cgraph.budget.bands.regions import Region, Stage
+from cgraph.budget.bands.row_rings import Read, Rows
 from cgraph.engine.reference import evaluate
 from cgraph.errors import PlanError
 from cgraph.ir.bands import InPlaceJoin
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.spec import Spec
+from cgraph.memory.usage import StepValue
 from cgraph.ops.physical.stream import Stream
 from cgraph.record import replace
-from tests.support.schedules import PORTABLE, lowered, planner_of, residual, scheduled
+from tests.support.schedules import PORTABLE, conv, lowered, planner_of, residual, scheduled
 
 
 @pytest.fixture(scope="module")
@@ -223,3 +227,87 @@ def test_weights_that_bands_read_are_updated_after_them(first, recompute, order)
     assert nbytes < whole
     for got, want in zip(arrays, wanted):
         np.testing.assert_array_equal(got, want)
+
+
+class Step:
+    """A node of three steps: the second reads the first, the third both."""
+
+    def __init__(self, *operands: "Step") -> None:
+        self.operands = operands
+
+
+def three_steps(views=(), reads=((), (0,), (0, 1)), operands=((), (0,), (0, 1)), **fields):
+    """A layout and its stages. `views`: steps that have a view; `reads`: what bands read row by row."""
+    steps: list[Step] = []
+    for own in operands:
+        steps.append(Step(*(steps[t] for t in own)))
+    each = Read(0, (0, 1), (1, 2))
+    tables = [tuple(replace(each, source=t) for t in own) for own in reads]
+    values = [
+        StepValue(8, t, f"v{t}", 2, **{name: field[t] for name, field in fields.items() if t in field})
+        for t in range(3)
+    ]
+    owners = [(node, node) for node in steps] + [(Step(), steps[t]) for t in views]
+    layout = SimpleNamespace(
+        steps=steps,
+        values=values,
+        value_of={node: t for t, node in enumerate(steps)},
+        views={node: SimpleNamespace(at=SimpleNamespace(base=owner)) for node, owner in owners},
+    )
+    return layout, [Stage(8, 2, rows=Rows(f"v{t}", 2, 4, table)) for t, table in enumerate(tables)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "groups"),
+    [
+        ({}, [{0}, {1}, {2}]),
+        ({"views": (0,)}, [{1}, {2}]),
+        ({"views": (1, 2)}, [{0}]),
+        ({"reads": ((), (0,), (1,))}, [{1}, {2}]),
+        ({"reads": ((), (), (0, 1))}, [{1}, {2}]),
+        ({"operands": ((), (0,), (0, 0, 1)), "reads": ((), (0,), (0, 0, 1))}, [{0}, {1}, {2}]),
+        ({"operands": ((), (0,), (0, 0, 1))}, [{1}, {2}]),
+        ({"lasting": {1: True}}, [{0}, {2}]),
+        ({"overwritable": {2: (1,)}}, [{0}, {1, 2}]),
+        ({"overwritable": {1: (0,), 2: (1,)}}, [{0, 1, 2}]),
+        ({"overwritable": {2: (0, 1)}}, [{0, 1, 2}]),
+        ({"overwritable": {2: (1,)}, "lasting": {2: True}}, [{0}]),
+        ({"overwritable": {2: (0,)}, "views": (0,)}, [{1}]),
+    ],
+    ids=str,
+)
+def test_a_value_is_stored_by_rows_if_all_read_it_so_and_nothing_else_shows_it(changes, groups):
+    assert row_groups(*three_steps(**changes)) == groups
+
+
+def test_a_stage_overwrites_the_largest_operand_that_it_reads_last_an_output_too():
+    """A sum of two convolutions takes the bytes of one of them, unless a later step reads it."""
+    y = conv(cg.Var((1, 8, 32, 24), name="x"), 16)
+    layout = scheduled(planner_of(), *lowered(conv(conv(y, 16) + y, 8)))[0].layout
+    (t,) = (t for t, value in enumerate(layout.values) if value.overwritable)
+    values = list(layout.values)
+    sizes = [values[i].nbytes for i in values[t].overwritable]
+    assert stages_of(layout, PORTABLE)[t].overwritten == max(sizes) > 0
+    for changes, taken in (
+        ({t: {"lasting": True}}, max(sizes)),
+        ({i: {"last": t + 1} for i in values[t].overwritable}, 0),
+        ({i: {"nbytes": 64 * (k + 1)} for k, i in enumerate(values[t].overwritable)}, 64 * len(sizes)),
+    ):
+        own = [dataclasses.replace(value, **changes.get(i, {})) for i, value in enumerate(values)]
+        stages = stages_of(replace(layout, values=tuple(own)), PORTABLE)
+        assert [stage.overwritten for stage in stages] == [taken if i == t else 0 for i in range(len(stages))]
+
+
+def test_a_step_may_run_earlier_if_it_is_pure_and_reads_only_what_runs_earlier():
+    x, factor = cg.Var((1, 8, 32, 24), name="x"), cg.Var((8,), name="factor")
+    pure, called = cg.cumsum(factor, 0), cg.delay(lambda value: value * 2, factor)
+    after = [cg.cumprod(y, 0) for y in (pure, called)]
+    factors = [cg.reshape(y, (1, 8, 1, 1)) for y in after]
+    layout = scheduled(planner_of(), *lowered(conv(conv(x, 8) * factors[0] * factors[1], 8)))[0].layout
+    stages = dict(zip([node.op.name for node in layout.steps], stages_of(layout, PORTABLE)))
+    assert len(stages) >= 4 and [stages["cumsum"].free, [node.op.pure for node in layout.steps].count(False)] == [
+        True,
+        1,
+    ]
+    frees = [stage.free for node, stage in zip(layout.steps, stages_of(layout, PORTABLE)) if node.op.name == "cumprod"]
+    assert sorted(frees) == [False, True]

@@ -169,3 +169,54 @@ def test_bands_with_windows_completely_in_the_padding_have_the_same_bits(window,
         banded = cg.compile(y, [x], engine=CpuEngine(poison=True), bands=pixels)
         assert banded.nbytes < whole.nbytes
         np.testing.assert_array_equal(banded(value), whole(value))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "goals", "size"),
+    [
+        ([130, 110, 100], [100, 70, 60], 100),
+        ([130, 103, 99], [100, 70, 62], 99),
+        ([100], [100], 100),
+        ([190, 190], [100, 10], 190),
+        ([130, 130, 130, 130], [100, 70, 40, 10], 130),
+    ],
+    ids=str,
+)
+def test_a_goal_falls_by_the_excess_of_a_plan_until_it_fits_or_no_regions_need_less(sizes, goals, size, monkeypatch):
+    """Bytes at an alignment of 8, within 100; regions need at least 10."""
+    asked, plans = [], iter(sizes)
+    search = SimpleNamespace(least=10, fitting=lambda most: asked.append(most) or most)
+    planner = SimpleNamespace(alignment=8, smallest=lambda ways: (ways, SimpleNamespace(nbytes=next(plans))))
+    monkeypatch.setattr(bands, "regional", lambda candidate, regions, planner: regions)
+    goal, plan = bands.cheapest((None, None), 100, search, planner)
+    assert asked == goals and goal == goals[-1] and plan.nbytes == size
+
+
+@pytest.mark.parametrize("asked", [None, 80, 40])
+def test_the_search_for_the_smallest_plan_begins_without_the_band_buffers_of_others(asked, monkeypatch):
+    class Search:
+        least = 50
+
+        def __init__(self, before: "Search | None" = None) -> None:
+            self.before = before
+
+        def fresh(self) -> "Search":
+            return Search(self)
+
+        def others(self, most: int) -> list:
+            return []
+
+    def choice(nbytes: int):
+        return None, SimpleNamespace(nbytes=nbytes)
+
+    given, used = Search(), {}
+    monkeypatch.setattr(
+        bands, "cheapest", lambda whole, nbytes, search, planner: used.update(first=search) or choice(95)
+    )
+    monkeypatch.setattr(bands, "least_of", lambda whole, search, planner: used.update(least=search) or choice(90))
+    assert fit_bands(choice(100), asked, None, None, given)[1].nbytes == 90
+    assert ("first" in used) == (asked == 80)
+    if asked == 80:
+        assert used["first"].before is given and used["least"].before is used["first"]
+    else:
+        assert used["least"].before is given

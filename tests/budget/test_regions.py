@@ -216,3 +216,23 @@ def test_the_gaps_of_a_planned_band_buffer_are_expected_in_regions_that_contain_
         expected = np.where(contains, np.maximum(before, (units.alive * share).astype(int)), before)
         expected[unit] = nbytes
         assert (units.frame == expected).all()
+
+
+@pytest.mark.parametrize(("above", "below"), [(0, 0), (1, 2), (3, 0)])
+def test_a_region_costs_the_calls_of_its_bands_beyond_one_of_each_step(above, below):
+    """Rows of a halo have no bands of their own."""
+    count = 6 + above + below
+    each = Read(0, tuple(range(count)), tuple(range(1, count + 1)))
+    stages = [
+        Stage(6000, t + 1, rows=Rows(f"v{t}", count, 1000, (replace(each, source=t - 1),) if t else (), above, below))
+        for t in range(3)
+    ]
+    search = Search([replace(x, columns=1 + t) for t, x in enumerate(stages)], ALIGNMENT, (12, 6, 4, 2, 1))
+    units, counted = search.units, set()
+    for unit in range(len(units.join)):
+        steps = search.steps(int(units.first[unit]), int(units.join[unit]))
+        values = search.values(steps)
+        bands = list(pull(values, search.bands(values, steps, int(units.pixels[unit]))))
+        assert units.nanoseconds[unit] == (len(bands) - len(steps)) * regions.CALL_NS
+        counted.add(len(bands) - len(steps))
+    assert counted >= {0, 5, 10}

@@ -123,3 +123,27 @@ def test_a_value_that_nobody_reads_has_a_ring_of_its_band():
     events = [(0, 0, 2), (1, 0, 2), (0, 2, 4), (1, 2, 4)]
     assert heights(values, events) == [2, 0]
     assert [step.anew for step in steps_of(values, [Event(*e) for e in events], False)] == [True, False, True, False]
+
+
+def test_rows_are_parked_from_the_last_read_of_others_to_the_next_band_if_bands_run_between():
+    """`y` reads windows of `x` and `z` each row of `y` twice, so rows of `x` wait while `z` runs."""
+    x = Rows("x", 6, 10)
+    y = Rows("y", 3, 7, (Read(0, (0, 1, 3), (3, 5, 6)),))
+    z = Rows("z", 6, 5, (Read(1, (0, 0, 1, 1, 2, 2), (1, 1, 2, 2, 3, 3)),))
+    events = pull_events([x, y, z], [1, 1, 1])
+    steps = [(s.event.value, s.event.first, s.event.stop, s.slides) for s in steps_of([x, y, z], events, True)]
+    assert [step[:3] for step in steps if not step[3]] == [(e.value, e.first, e.stop) for e in events]
+    assert steps[3:7] == [(1, 0, 1, False), (0, 1, 3, True), (2, 0, 1, False), (2, 1, 2, False)]
+    assert steps[7:10] == [(0, 1, 3, True), (0, 3, 4, False), (0, 4, 5, False)], "and back before the next band"
+    assert steps[10:14] == [(1, 1, 2, False), (0, 3, 5, True), (2, 2, 3, False), (2, 3, 4, False)]
+    assert steps[14:] == [(0, 3, 5, True), (0, 5, 6, False), (1, 2, 3, False), (2, 4, 5, False), (2, 5, 6, False)]
+    assert all(step.anew for step in steps_of([x, y, z], events, True) if step.slides)
+
+
+def test_rows_are_not_parked_between_a_read_and_a_band_that_follows_at_once():
+    values, events = chain_of_two()
+    assert steps_of(values, events, True) == steps_of(values, events, False)
+    values = [Rows("x", 6, 10), Rows("y", 2, 7, (Read(0, (0, 1), (3, 6)),))]
+    steps = steps_of(values, pull_events(values, [1, 1]), True)
+    assert steps == steps_of(values, pull_events(values, [1, 1]), False)
+    assert [(i, s.event) for i, s in enumerate(steps) if s.slides] == [(6, Event(0, 1, 5))], "before its last band"

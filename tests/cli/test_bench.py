@@ -268,3 +268,13 @@ def test_runs_with_samples_measure_a_tolerance_and_the_others_run_on_drawn_input
     facts = json.loads(capsys.readouterr().out)
     assert [layer[1] for layer in facts["precision"]["layers"]] == ["bf16"]  # the product of zeros is exact
     assert facts["comparisons"]["cgraph bf16"]["largest_difference"] > 1e-4
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)], ids=str)
+def test_of_several_outputs_the_largest_difference_counts(order):
+    theirs = [np.float32([1, 2]), np.float32([4, 8]), np.float32([[16]])]
+    ours = [theirs[0] + np.float32(0.5), theirs[1] + np.float32(4), theirs[2]]
+    outputs = {"cgraph": [ours[i] for i in order], "peer": [theirs[i] for i in order]}
+    times = {"cgraph": [1.0, 2.0, 9.0], "peer": [8.0, 7.0, 1.0]}
+    assert bench.comparison("peer", outputs, times) == {"speed_ratio": 3.5, "largest_difference": 0.5}
+    assert bench.comparison("peer", {"cgraph": [], "peer": []}, times)["largest_difference"] == 0

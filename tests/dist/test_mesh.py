@@ -361,3 +361,57 @@ def test_a_connection_that_breaks_in_any_way_is_a_lost_member(call, error):
         link.want(0, 0, np.zeros(2, "f4"), lambda: None)
     with pytest.raises(LostError, match="the connection to member 3 broke"):
         link.move()
+
+
+class Scripted:
+    """A link that moves something in a turn or not, and is done after the last."""
+
+    def __init__(self, number: int, *turns: bool) -> None:
+        self.number, self.turns = number, list(turns)
+
+    @property
+    def is_done(self) -> bool:
+        return not self.turns
+
+    def move(self) -> bool:
+        return self.turns.pop(0)
+
+
+@pytest.mark.parametrize(
+    ("turns", "waits"),
+    [
+        (([True], [True]), []),
+        (([True, True], [False, True]), []),
+        (([True, False, True], [False, False, True]), [[1, 2]]),
+        (([True], [False, False, True]), [[2]]),
+        (([False, True], [True]), []),
+        (([False], [False]), []),
+    ],
+    ids=str,
+)
+def test_a_member_waits_only_when_no_connection_has_moved(turns, waits, monkeypatch):
+    found: list[list[int]] = []
+    exchange = Mesh.__new__(Mesh)
+    exchange.links = {i: Scripted(i, *own) for i, own in enumerate(turns, 1)}
+    exchange.limits, exchange.closed = HASTY, False
+    monkeypatch.setattr(Mesh, "_ready", lambda self, busy: found.append([x.number for x in busy]) or True)
+    exchange.exchange(0, [], [])
+    assert found == waits
+
+
+def test_a_link_sends_and_receives_in_one_turn():
+    x, y, sent = np.arange(3, dtype="f4"), np.zeros(2, "f4"), bytearray()
+    came = bytearray(frame(8, 1, np.float32([4, 5]).tobytes()))
+
+    def recv_into(view):
+        count = min(len(view), len(came))
+        view[:count] = came[:count]
+        del came[:count]
+        return count
+
+    calls = {"send": lambda view: sent.extend(view) or len(view), "recv_into": recv_into}
+    link = Link(1, SimpleNamespace(setblocking=lambda flag: None, setsockopt=lambda *args: None, **calls))
+    link.send(7, 1, x)
+    link.want(8, 1, y, lambda: None)
+    assert link.move() and link.is_done and y.tolist() == [4, 5] and sent == frame(7, 1, x.tobytes())
+    assert not link.move()

@@ -1,6 +1,8 @@
 """Doors and greetings: who belongs to a round, who only asks, and strangers who cost nothing."""
 
 import errno
+import itertools
+import selectors
 import shutil
 import socket
 import ssl
@@ -8,6 +10,8 @@ import subprocess
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,6 +30,7 @@ from cgraph.dist.sockets import (
     Strangers,
     answers,
     connect,
+    exactly,
 )
 from tests.dist.hosts.page import commands
 from tests.dist.members import HASTY, SECRETS, frame, left_alone, started
@@ -336,3 +341,49 @@ def test_where_no_descriptor_is_left_the_oldest_stranger_makes_way(error, left, 
         assert list(strangers.came) == list(strangers.until) == [came[i] for i in left]
         assert [link.fileno() == -1 for link in came] == [i not in left for i in range(3)]
     assert all(link.fileno() == -1 for link in came)
+
+
+def test_a_connection_that_comes_when_its_door_is_closed_is_closed():
+    door = Door("127.0.0.1", SECRETS, HASTY)
+    door.close()
+    own, other = socket.socketpair()
+    with own, other:
+        door._keep(own, (1, 1))
+        assert own.fileno() == -1 and left_alone(other) and not door.waiting
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (ssl.SSLWantWriteError(), selectors.EVENT_WRITE),
+        (ssl.SSLWantReadError(), selectors.EVENT_READ),
+        (BlockingIOError(), selectors.EVENT_READ),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_a_greeting_goes_on_when_its_connection_can_do_what_it_waits_for(error, event):
+    class Waiting(socket.socket):
+        def recv(self, *_):
+            raise error
+
+    own, other = socket.socketpair()
+    with other, Waiting(own.family, own.type, fileno=own.detach()) as link, Strangers(SECRETS, PATIENCE) as strangers:
+        for before in (selectors.EVENT_READ, selectors.EVENT_WRITE):
+            strangers.came[link], strangers.until[link] = bytearray(b"half"), 0.0
+            strangers.selector.register(link, before)
+            assert strangers.greeting_of(link) is None and strangers.came[link] == b"half"
+            assert strangers.selector.get_key(link).events == event
+            strangers._forget(link)
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(5, [4, 2, 1e-3]), (6, [5, 3, 1, 1e-3])])
+def test_bytes_that_come_one_by_one_have_one_deadline_together(seconds, waits, monkeypatch):
+    """A clock that moves by a second each time that somebody looks at it."""
+    found: list[float] = []
+    link = SimpleNamespace(settimeout=found.append, recv=lambda most: b"x" if most else b"")
+    monkeypatch.setattr(sockets, "time", SimpleNamespace(monotonic=partial(next, itertools.count())))
+    with pytest.raises(TimeoutError, match=f"^{len(waits)} of 10 bytes came in {seconds} s$"):
+        exactly(link, 10, seconds)
+    assert found == waits
+    monkeypatch.setattr(sockets, "time", SimpleNamespace(monotonic=partial(next, itertools.count())))
+    assert exactly(link, len(waits) - 1, seconds) == b"x" * (len(waits) - 1)

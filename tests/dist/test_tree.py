@@ -62,9 +62,13 @@ def test_every_shard_is_dealt_and_nobody_is_left_without():
     assert deal_shards(8, [1.0, 1.3]) == [4, 4] and deal_shards(16, [1.0, 1.31]) == [9, 7]
 
 
-def test_a_refusal_names_the_next_power_of_two():
-    with pytest.raises(InputError, match="3 shards; .* Pass shards=4"):
-        check_shards(3, 12)
+@pytest.mark.parametrize(("shards", "following"), [(3, 4), (5, 8), (6, 8), (12, 16), (0, 2), (-3, 2)])
+def test_a_refusal_names_the_next_power_of_two(shards, following):
+    with pytest.raises(InputError, match=f"^{shards} shards; .* Pass shards={following}$"):
+        check_shards(shards, 12)
+
+
+def test_a_batch_is_cut_into_equal_shards():
     with pytest.raises(InputError, match="12 samples cannot be cut into 8 equal shards"):
         check_shards(8, 12)
     check_shards(1, 7)

@@ -666,3 +666,15 @@ def test_options_are_checked_before_anything_is_built():
     assert not built
     for options in ({"engine": "reference"}, {"threads": 2}, {"engine": CpuEngine("host", 1)}):
         assert cg.compile_sizes(pair, {"x": ("n",)}, **options)(np.ones(2, "f4"))["more"].tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("wrong", ["b", "c"])
+def test_a_size_that_differs_is_named_with_the_first_input_that_has_it(wrong):
+    def build(sizes):
+        variables = [cg.Var((sizes["n"],), name=name) for name in "abc"]
+        return variables[0] + variables[1] * variables[2], variables
+
+    function = cg.compile_sizes(build, dict.fromkeys("abc", ("n",)))
+    arrays = {name: np.ones(3 if name == wrong else 2, "f4") for name in "abc"}
+    with pytest.raises(InputError, match=f"^n is 2 in a and 3 in {wrong}. Give both one size$"):
+        function(**arrays)

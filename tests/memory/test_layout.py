@@ -161,3 +161,21 @@ def test_a_join_in_place_overlaps_the_operand_that_its_work_names(fork):
     facts.steps[node] = StepFacts(node.nbytes, "join", 0, (), (), InPlaceJoin(fork, 8))
     layout = layout_of(post_order((node,)), (node,), (), facts)
     assert layout.values[-1].over == InPlaceJoin(layout.value_of[(ONE, TWO)[fork]], 8)
+
+
+def test_a_step_takes_over_bytes_only_in_the_order_in_which_both_values_lie():
+    """Of images, one row by row and the other plane by plane."""
+    x = cg.Var((1, 3, 4, 5), name="x")
+    first = cg.cumsum(x, 3)
+    second = cg.exp(first)
+    third = cg.tanh(second)
+    order, facts = post_order((third,)), NodeFacts(host_target())
+    assert [v.overwritable for v in layout_of(order, [third], (), facts).values] == [(), (0,), (1,)]
+    for rows, taken in (
+        ({first}, [(), (), (1,)]),
+        ({second}, [(), (), ()]),
+        ({first, second}, [(), (0,), ()]),
+        ({first, second, third}, [(), (0,), (1,)]),
+    ):
+        values = layout_of(order, [third], (), facts, rows).values
+        assert [v.overwritable for v in values] == taken

@@ -138,3 +138,11 @@ def test_no_plan_is_larger_for_parts_in_place(values):
     assert len(plan.offsets) == len(found.usage.problem.operands)
     known = ways[1], auto(ways[1].usage.problem)
     assert join_where_free(known, auto)[1].nbytes <= known[1].nbytes
+
+
+def test_where_no_part_can_be_made_in_place_the_plan_stays_the_one_that_was_there():
+    separate = way(EARLY, False)
+    plan = auto(separate.usage.problem)
+    assert way(EARLY, True).bound > plan.nbytes
+    found, better = join_where_free((separate, plan), lambda problem: Plan(plan.offsets, plan.nbytes))
+    assert found is separate and better is plan

@@ -15,6 +15,7 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.permissions import aligned_sizes, permitted_lower_bound
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
+from cgraph.memory.strategies.squeaky_wheel import squeaky_wheel
 from cgraph.memory.usage import StepValue, Usage, usage_of
 
 WAYS = list(product((True, False), (True, False)))
@@ -202,3 +203,37 @@ def test_a_result_overlaps_a_part_of_a_concat_only_if_no_step_reads_that_any_mor
     assert (usage_of(values, 1).pieces is not None) == is_over
     values[0].lasting = True
     assert usage_of(values, 1).pieces is None
+
+
+@pytest.mark.parametrize(("alignment", "apart"), [(1, 8), (16, 16)])
+def test_parts_of_two_concats_overlap_by_their_own_distance(alignment, apart):
+    """`z` begins 8 bytes before `x`, of which it reads the bytes; each lies 8 bytes inside the result it is a part
+    of."""
+    values = [
+        StepValue(8, 0, "x", 3),
+        StepValue(8, 1, "y", 2),
+        StepValue(16, 2, "both", 2, parts=((1, 0), (0, 8))),
+        StepValue(16, 3, "z", 5, over=InPlaceJoin(0, 8)),
+        StepValue(8, 4, "w", 5),
+        StepValue(24, 5, "all", 6, parts=((4, 0), (3, 8))),
+    ]
+    usage = usage_of(values, alignment)
+    assert usage.inside == [2, 2, -1, 5, 5, -1] and usage.delta == [8, 0, 0, 8, 0, 0]
+    assert [(x.name, x.nbytes, x.interval.first, x.interval.last) for x in usage.problem.operands] == [
+        ("both", 16, 0, 2),
+        ("all over both", apart + 16, 3, 3),
+        ("all", 24, 4, 6),
+    ]
+    (ties,) = usage.problem.ties
+    assert [(tie.operand, tie.at) for tie in ties] == [(0, 0), (1, -apart), (2, -apart)]
+    assert [usage.offset(squeaky_wheel(usage.problem), i) for i in range(6)] == [apart + 8, apart, apart, 8, 0, 0]
+
+
+def test_a_part_does_not_overlap_another_of_the_same_concat():
+    values = [
+        StepValue(8, 0, "x", 1),
+        StepValue(16, 1, "z", 2, over=InPlaceJoin(0, 8)),
+        StepValue(24, 2, "both", 3, parts=((0, 16), (1, 0))),
+    ]
+    assert usage_of(values, 1).pieces is None
+    assert usage_of(values, 1, join=False).pieces is not None

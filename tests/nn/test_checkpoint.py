@@ -29,6 +29,8 @@ def test_a_changed_description_is_refused_with_a_way_out(tmp_path, change):
 def test_a_function_of_ones_own_makes_a_checkpoint_due():
     rule = Checkpoint("x", when=lambda step, loss: loss < 0.5)
     assert rule.due(1, 10, 0.4) and not rule.due(2, 10, 0.6)
+    both = Checkpoint("x", steps=2, when=lambda step, loss: step == 5 or loss < 0.5)
+    assert [step for step in range(1, 9) if both.due(step, 10, 1.0)] == [2, 4, 5, 6, 8] and both.due(7, 10, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -116,3 +118,12 @@ def test_a_file_without_a_description_is_named_with_the_way_out(text, tmp_path):
     assert message.startswith(f"{path} is not a checkpoint: ") and message.endswith(
         ". Delete it, or pass another path."
     )
+
+
+@pytest.mark.parametrize(
+    ("epochs", "each", "due"),
+    [(0.5, 4, [2, 4, 6, 8]), (1 / 3, 8, [3, 6]), (0.45, 4, [2, 4, 6, 8]), (0.01, 4, [*range(1, 9)])],
+)
+def test_a_share_of_an_epoch_is_the_nearest_number_of_steps_and_one_at_least(epochs, each, due):
+    rule = Checkpoint("x", epochs=epochs)
+    assert [step for step in range(1, 9) if rule.due(step, each, 1.0)] == due

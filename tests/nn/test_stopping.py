@@ -27,3 +27,10 @@ def test_early_stops_when_the_best_loss_is_as_old_as_its_patience(losses, stops)
 def test_a_decrease_below_the_least_is_no_better_loss():
     assert Early(patience=2, least=0.1).stops([1.0, 0.95, 0.91])
     assert not Early(patience=2, least=0.1).stops([1.0, 0.95, 0.85])
+
+
+def test_epochs_without_a_best_figure_count_from_the_first():
+    nan = float("nan")
+    assert [Early(patience=2).stops([nan] * count) for count in range(4)] == [False, False, True, True]
+    assert [Early(patience=2).stops([1.0] + [nan] * count) for count in range(4)] == [False, False, True, True]
+    assert [Early(patience=1).stops([nan] * count) for count in range(3)] == [False, True, True]

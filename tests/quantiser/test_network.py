@@ -190,3 +190,15 @@ def test_a_constant_that_is_joined_becomes_bytes_whichever_op_reads_it_first(fir
     readers = [x.op.name for x in found.order if any(y is constant for y in x.operands)]
     assert len(readers) == 2 and readers[0] == ("concat" if first == "concat" else "multiply")
     assert found.bytes[constant] is constant
+
+
+def test_a_pointwise_value_that_is_only_repeated_stays_float_before_the_product():
+    """A gate for each channel, read by a product through a broadcast; a gate that is an output too becomes bytes."""
+    net = Net()
+    image = cg.relu(net.conv(X, 8))
+    gate = cg.sigmoid(cg.tanh(net.conv(cg.mean(image, (2, 3), keepdims=True), 8, 1)))
+    score = net.conv(image * gate, 4)
+    for outputs, is_kept in (((score,), False), ((score, gate), True)):
+        found = network_of(prepare(outputs, (X,)))
+        (kept,) = [x for x in found.order if x.op.name == "sigmoid"]
+        assert (kept in found.bytes) == is_kept

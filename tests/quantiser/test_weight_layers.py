@@ -43,6 +43,7 @@ ENDS = {
     "row on the left": (lambda: ROW + product(), "add"),
     "row of one sample": (lambda: product() + ROW[None], "add"),
     "column": (lambda: product() + COLUMN, "matmul"),
+    "column of as many rows as columns": (lambda: ROWS @ cg.Const(MATRIX[:, :4]) + COLUMN, "matmul"),
     "unknown row": (lambda: product() + cg.exp(cg.sum(ROWS)) * ROW, "matmul"),
     "factor of a product": (lambda: product() * ROW, "matmul"),
     "number": (lambda: product() + 1.5, "matmul"),

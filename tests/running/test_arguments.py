@@ -53,6 +53,8 @@ def test_each_wrong_call_is_named():
         ((1,), {"z": 1}, "has no input 'z'. Use one of x, y, in"),
         ((1,), {"x": 1}, "input 'x' is given twice. Pass it by position or by name"),
         (({"x": 1},), {"x": 2}, "input 'x' is given twice. Pass it in the dictionary or by keyword"),
+        (({"x": 1, "y": 2, "in": 3},), {"in": 4}, "input 'in' is given twice. Pass it in the dictionary or by keyword"),
+        (({"x": 1, "y": 2, "in": 3},), {"z": 4}, "has no input 'z'. Use one of x, y, in"),
         ((1,), {"in": 3}, r"input y int32\[3\] is missing. Pass y=array"),
         ((1, 2), {}, r"input in float32\[\] is missing. Pass {'in': array}"),
     ]

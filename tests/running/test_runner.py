@@ -9,6 +9,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import FormatError, InputError, UnassignedError
+from cgraph.memory.incremental import StepSelection
 from cgraph.running import runner
 from cgraph.storage.cell import CellValue, commit
 from cgraph.storage.shared_arenas import SharedArenas
@@ -97,14 +98,17 @@ def test_after_a_run_that_failed_everything_is_computed_anew():
     np.testing.assert_array_equal(f(np.ones(4)), -np.cumsum(ramp(4)))
 
 
-def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_before():
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_before(beside):
+    """Also beside a Var that has a value."""
+
     def refuse(value: np.ndarray) -> np.ndarray:
         if value < 0:
             raise ValueError("negative")
         return value
 
-    x, total = cg.Var((), name="x"), cg.Var((), name="total")
-    f = cg.compile([], [x], {total: cg.delay(refuse, x) + 1})
+    x, total, other = cg.Var((), name="x"), cg.Var((), name="total"), cg.Var((), name="other").assign(5.0)
+    f = cg.compile([], [x], {total: cg.delay(refuse, x) + 1} | ({other: other + x} if beside else {}))
     f(1.0)
     assert total.value == 2
     commit([total.cell], [CellValue()])
@@ -128,6 +132,30 @@ def test_functions_in_one_arena_do_not_take_over_each_others_values():
         np.testing.assert_array_equal(g(ramp(4)), np.cumprod(np.cumsum(ramp(4) + 1)) - ramp(4))
     assert len(rooms._idle) == 1 and len(rooms._idle[0].instances) == 2
     assert not f._idle, "it has no arena of its own"
+
+
+def test_a_function_keeps_its_values_in_a_shared_arena_until_another_runs_there():
+    (f, *_), (g, *_), rooms, chosen = with_cells(), with_cells(), SharedArenas(), list[StepSelection]()
+    for function in (f, g):
+        function.share(rooms, FairLock())
+        steps = function.incremental.steps
+        function.incremental.steps = lambda state, changed, steps=steps: (
+            chosen.append(steps(state, changed)) or (chosen[-1])
+        )
+    for function in (f, f, g, g, f, f):
+        function(ramp(4))
+    assert [x.run is None for x in chosen] == [True, False] * 3, "the cumulative sum of `kept` is there in a second run"
+
+
+def test_without_a_copy_outputs_in_the_memory_of_a_var_are_new_arrays():
+    x, total = cg.Var((4,), name="x"), cg.Var((4,), name="total").assign(np.zeros(4))
+    after = total + x
+    f = cg.compile([after, x * 2], [x], {total: after})
+    first, view = f(np.ones(4, "f4"), copy=False)
+    second, again = f(ramp(4), copy=False)
+    np.testing.assert_array_equal(first, np.ones(4))
+    np.testing.assert_array_equal(second, ramp(4) + 1)
+    assert np.shares_memory(view, again) and again.tolist() == [0, 2, 4, 6]
 
 
 def test_runs_for_a_timer_read_the_cells_and_write_none():
@@ -501,3 +529,31 @@ def test_arrays_of_another_library_come_on_no_fast_path_of_numpys(monkeypatch):
         assert other(value)[0] == "torch" and other.run(None, {"x": value})[0][0] == "torch"
         for function in (plain, other.returning("numpy")):
             assert type(function(value)) is np.ndarray and function.run_directly((value,)) is not None
+
+
+def test_a_file_of_a_state_has_the_values_between_two_runs(tmp_path, monkeypatch):
+    """Runs that begin while the file is being written change no array of it."""
+    x, total, write = cg.Var((4,), name="x"), cg.Var((4,), name="total").assign(ramp(4)), runner.slots.write_safetensors
+    f = cg.compile(total * 2, [x], {total: total + x})
+
+    def write_beside_runs(path, arrays):
+        f(np.ones(4, "f4"))
+        f(np.ones(4, "f4"))
+        write(path, arrays)
+
+    monkeypatch.setattr(runner.slots, "write_safetensors", write_beside_runs)
+    f.save_state(tmp_path / "state")
+    np.testing.assert_array_equal(total.value, ramp(4) + 2)
+    f.load_state(tmp_path / "state")
+    np.testing.assert_array_equal(total.value, ramp(4))
+
+
+def test_a_run_for_a_timer_gives_no_value_to_a_var_without_one():
+    x, first = cg.Var((2,), name="x"), cg.Var((2,), name="first")
+    f = cg.compile(x * 2, [x], {first: x + 1})
+    with f.instance_for((np.ones(2, "f4"),), {}) as instance:
+        instance.run()
+        np.testing.assert_array_equal(instance.read(f.outputs[0]), [2, 2])
+    assert not first.is_assigned
+    f(np.ones(2, "f4"))
+    np.testing.assert_array_equal(first.value, [2, 2])

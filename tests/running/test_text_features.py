@@ -82,7 +82,7 @@ def test_codes_and_counts_of_an_input():
 
 REFUSED = [
     *("", "a*", "(a)", "a|b", "(?i)a", "a+b+", "a*a*a", "a?b?c?", "[a-z]{1,2000}", "[[:alpha:]]", "\\1", "[a"),
-    *("^a", "a$", "x{2,}y+", "a??", "a" * 1001, "\\b", "[a&&b]", "\\p{L}", "a**", "a{0,3}", "\\b+a"),
+    *("^a", "a$", "x{2,}y+", "a??", "a" * 1001, "\\b", "\\B", "\\B\\b", "[a&&b]", "\\p{L}", "a**", "a{0,3}", "\\b+a"),
 ]
 
 
@@ -133,3 +133,10 @@ def test_a_case_changes_the_strings_that_are_selected_and_no_others():
         feature = TextFeature(np.array([[1], [0]]), case)
         assert feature.texts(strings) == expected and feature.shape == (2, 1)
     assert TextFeature(np.array([[1], [0]]), "NONE", splitter("a"), {}, 0, 5).shape == (2, 1, 5)
+
+
+def test_each_text_has_as_many_columns_as_are_counted_whatever_the_ngrams():
+    grams = {("a",): 4, ("b",): 0, ("a", "b"): 4}
+    feature = TextFeature(np.array([1, 0, 2]), "NONE", splitter("[a-z]"), grams, 0, 6)
+    counts = feature.counts(np.array(["aab", "b", "ba"], object))
+    assert counts.tolist() == [[1, 0, 0, 0, 0, 0], [1, 0, 0, 0, 3, 0], [1, 0, 0, 0, 1, 0]] and feature.shape == (3, 6)

@@ -9,6 +9,7 @@ from cgraph.formats.trimmed_function import TrimmedFunction
 from cgraph.function import compile
 from cgraph.ops.leaf import Var
 from cgraph.running.string_codes import StringCodes
+from cgraph.running.text_features import TextFeature, TextInput
 from cgraph.running.trimming_runner import Case, Trims
 
 TABLE = np.arange(12, dtype="f4").reshape(3, 4)
@@ -167,3 +168,18 @@ def test_another_number_of_arrays_leaves_the_fast_path(count):
     assert function.fits(right) and not function.fits(arrays) and function.run_directly(arrays) is None
     with pytest.raises(InputError, match="missing|got 3"):
         function(*arrays)
+
+
+def test_an_input_of_texts_has_the_shape_of_its_strings_not_of_what_a_run_reads():
+    """Three strings are read as codes in lower case, then in their own: six integers."""
+    x = cg.Var((6,), "int64", name="texts")
+    text = TextInput((3,), True, (TextFeature(np.arange(3), "LOWER"),))
+    codes = StringCodes({"a": 0, "A": 1, "b": 2}, frozenset([x]), frozenset(), {x: text})
+    function = TrimmedFunction.of(cg.compile([x * 10], x), Trims([[Case(None, 0, {})]], (), codes))
+    array = np.array(["A", "b", "a"], object)
+    assert function.fits((array,)) and not function.fits((np.array(["A"] * 6, object),))
+    for (got,) in (function.run_directly((array,)), function(array), function(["A", "b", "a"])):
+        assert got.tolist() == [10, 20, 0, 0, 20, 0]
+    assert function.run_directly((np.array(["A"] * 6, object),)) is None
+    with pytest.raises(InputError, match=r"texts has shape \[6\], not \[3\]"):
+        function(["A"] * 6)

@@ -177,6 +177,11 @@ def test_the_kind_goes_first_then_the_beginning_of_the_path(letters, shown):
     assert fit_name("parts.4.conv (stream)", letters) == shown
 
 
+def test_of_a_path_whose_parts_are_all_too_long_the_last_one_is_cut():
+    assert fit_name("first_part/second_part/last_of_all (relu)", 9) == "last_of_…"
+    assert fit_name("first_part.second_part", 10) == "second_pa…"
+
+
 def test_a_workspace_is_named_without_its_kind():
     assert fit_name("parts.4 (winograd4) workspace", 18) == "parts.4 workspace"
 
@@ -282,3 +287,22 @@ def test_a_rectangle_that_is_narrow_or_low_has_no_edge(steps, nbytes, is_thin):
     problem = problem_of([(nbytes, 0, 0), (1000, 0, steps - 1)])
     small, _ = parts(plan_svg(problem, greedy_by_size(problem)), "operand")
     assert ("thin" in small.get("class").split()) == is_thin
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "ticks"),
+    [
+        (10_000, ["0 KiB", "2 KiB", "4 KiB", "6 KiB", "8 KiB"]),
+        (1023, ["0 B", "128 B", "256 B", "384 B", "512 B", "640 B", "768 B", "896 B"]),
+        (
+            1024,
+            ["0 KiB", "0.125 KiB", "0.25 KiB", "0.375 KiB", "0.5 KiB", "0.625 KiB", "0.75 KiB", "0.875 KiB", "1 KiB"],
+        ),
+        (5 << 20, ["0 MiB", "1 MiB", "2 MiB", "3 MiB", "4 MiB", "5 MiB"]),
+    ],
+)
+def test_ticks_upwards_are_powers_of_two_in_the_largest_unit(nbytes, ticks):
+    problem = problem_of([(nbytes, 7, 36)])
+    svg = plan_svg(problem, greedy_by_size(problem))
+    assert re.findall(r">([\d.]+ (?:[KM]i)?B)<", svg) == ticks
+    assert re.findall(r'class="middle"[^>]*>(\d+)<', svg) == ["10", "15", "20", "25", "30", "35"]

@@ -1,9 +1,11 @@
 """Items of a graph picture: kinds, numbers of small constants, operands and update edges, before and after planning."""
 
 import numpy as np
+import pytest
 
 import cgraph as cg
 from cgraph.view.diagram import CONST, OP, VAR, VIEW, diagram_of, diagram_of_nodes
+from cgraph.view.planned import memory_of
 from tests.support.planned import planned
 
 TABLE = np.arange(6, dtype="float32").reshape(2, 3)
@@ -76,3 +78,17 @@ def test_a_var_that_nothing_reads_is_drawn_with_its_update_edge():
     ((source, target),) = diagram.updates
     assert (diagram.items[source].kind, diagram.items[target].name, diagram.items[target].kind) == (OP, "total", VAR)
     assert [item.name for item in diagram.items if item.output] == ["x"]
+
+
+@pytest.mark.parametrize(("strategy", "blocks"), [("greedy_in_order_blocks", 2), ("one_each", 5)])
+def test_an_item_has_the_block_of_the_bytes_in_which_it_lies(strategy, blocks):
+    """A block of a plan in blocks has several operands; a view lies in the block of what it refers to."""
+    x = cg.Var((3, 40), name="x")
+    y = x
+    for _ in range(5):
+        y = y @ cg.Const(np.ones((40, 40), "f4"))
+    function = cg.compile(y.T, [x], memory=strategy)
+    items, boxes = diagram_of(function).items, memory_of(function).boxes
+    assert len({box.block for box in boxes}) == blocks and len({box.operand for box in boxes}) == 5
+    assert sorted(item.box for item in items if item.box >= 0) == [0, 1, 2, 3, 4, 4]
+    assert [item.block for item in items] == [-1 if item.box < 0 else boxes[item.box].block for item in items]

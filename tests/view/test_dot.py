@@ -191,3 +191,13 @@ def test_a_node_has_the_colour_of_its_block_from_the_first_on(block, kind):
     nodes, _ = statements(diagram_dot(Diagram((item,), ())))
     assert colour(nodes["n0"]) == (colour_of(block) if block >= 0 else NO_BLOCK[kind])
     assert (f", step {block}" in nodes["n0"]) == (block >= 0)
+
+
+def test_chains_of_values_run_straight_and_edges_of_leaves_may_bend():
+    x, table = cg.Var((2, 2), name="x"), cg.Const(np.ones((2, 2), "f4"), name="table")
+    nodes, edges = statements(graph_dot(np.sin(x + table)))
+    name_of = {
+        node: re.match(r'label="([^\\]*)', attributes)[1].partition(" ")[0] for node, attributes in nodes.items()
+    }
+    kinds = {(name_of[a], name_of[b]): attributes for a, b, attributes in edges}
+    assert kinds == {("x", "add"): "", ("table", "add"): "", ("add", "sin"): "weight=8"}

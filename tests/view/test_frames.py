@@ -10,6 +10,7 @@ import pytest
 import cgraph as cg
 from cgraph.budget.bands.build_bands import values_of
 from cgraph.budget.bands.regions import CALL_NS
+from cgraph.budget.bands.row_rings import Read, Rows
 from cgraph.errors import GraphError
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import host_target
@@ -163,3 +164,21 @@ def test_a_region_has_several_values(monkeypatch):
     steps = [stream(1), SimpleNamespace(op=None), stream(2), stream(3)]
     monkeypatch.setattr(frames, "compiled_of", lambda shown: SimpleNamespace(layout=SimpleNamespace(steps=steps)))
     assert regions_of(None) == [(2, steps[2]), (3, steps[3])]
+
+
+def test_rows_that_no_band_reads_are_in_use_while_they_are_computed():
+    """Two rows of four are read, by a band each; slides read nothing."""
+    x, y = Rows("x", 4, 8), Rows("y", 2, 16, (Read(0, (0, 2), (1, 3)),))
+    rows = frames._BandRows([x, y])
+    for t, (value, first, stop, at, slides) in enumerate(
+        [(0, 0, 4, 64, False), (1, 0, 1, 0, False), (0, 2, 3, 128, True), (1, 1, 2, 0, False)]
+    ):
+        rows.run(t, value, range(first, stop), at, slides)
+    assert [(box.spec, box.offset, box.nbytes, box.first, box.last) for box in rows.boxes(5)] == [
+        ("rows 1 to 1 of 4", 72, 8, 0, 0),
+        ("rows 3 to 3 of 4", 88, 8, 0, 0),
+        ("rows 0 to 0 of 4", 64, 8, 0, 1),
+        ("rows 2 to 2 of 4", 80, 8, 0, 2),
+        ("rows 2 to 2 of 4", 128, 8, 2, 3),
+    ]
+    assert [box.operand for box in rows.boxes(5)] == [5, 6, 7, 8, 9]

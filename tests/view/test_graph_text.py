@@ -170,6 +170,9 @@ def test_names_of_files_show_no_control_characters():
 def test_constants_keep_their_bits(dtype):
     rng = np.random.default_rng(1)
     array = (rng.standard_normal(12) * 100).astype(dtype)
+    if dtype[0] == "c":
+        array += 1j * rng.standard_normal(12).astype("f4")
+        array[0] = complex(-0.0, np.inf)
     if dtype[0] == "f":
         array[:3] = np.nan, np.inf, -np.inf
     node = cg.Const(array) if dtype == "bool" else cg.Const(array) + cg.Const(array[:1])
@@ -249,3 +252,11 @@ def test_an_array_beside_the_text_has_its_shape_dtype_and_every_bit():
     changed = written.replace(digits, digits[:-1] + ("0" if digits[-1] != "0" else "1"))
     with pytest.raises(FormatError, match="Pass that array"):
         cg.graph_from_text(changed, {"%0": array})
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_a_var_that_only_an_update_writes_has_a_line(engine):
+    x, first = cg.Var((2,), name="x"), cg.Var((2,), name="first")
+    shown = cg.text(cg.compile(x * 2.0, [x], {first: -x}, engine=engine)).splitlines()
+    lines = {line.partition(" = ")[2]: line.partition(" = ")[0] for line in shown}
+    assert shown[-1] == f"update {lines['var first : float32[2]']} = {lines['negative(%0) : float32[2]']}"

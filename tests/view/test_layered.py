@@ -4,7 +4,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.view.layered import layered
+from cgraph.view.layered import _settle, layered
+from tests.support.tolerance import assert_near
 
 
 @st.composite
@@ -70,3 +71,15 @@ def test_a_value_of_one_that_others_read_too_stays_below_it():
 
 def test_no_nodes_and_one_are_placed():
     assert layered([]) == ([], []) and layered([[]]) == ([0.0], [0])
+
+
+@given(graphs())
+def test_layers_are_settled_last_by_their_users_from_below(operands):
+    """Settled by them once more, no node moves; the last node reads all that no other reads."""
+    operands = [*operands, sorted(set(range(len(operands))).difference(*operands))]
+    columns, layers = layered(operands)
+    users = [[i for i, xs in enumerate(operands) for _ in range(xs.count(x))] for x in range(len(operands))]
+    before = list(columns)
+    for layer in sorted(set(layers), reverse=True):
+        _settle(sorted((i for i, at in enumerate(layers) if at == layer), key=columns.__getitem__), users, columns)
+    assert_near(columns, before, "float64 coordinates")

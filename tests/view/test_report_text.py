@@ -105,7 +105,9 @@ def test_words_for_bounds_and_savings():
 
 def test_long_names_are_cut_and_do_not_move_columns():
     steps = StepRow(0, "o" * 50, "s" * 40, "w", 1, 1), StepRow(1, "b", "c", "w", 1, 1)
-    one, other = report_text(replace(PLAIN, steps=steps), None).splitlines()[-2:]
+    head, one, other = report_text(replace(PLAIN, steps=steps), None).splitlines()[-3:]
+    assert head.index("result") == one.index("s") == other.index("c") == len("  step  ") + 40 + 2
+    assert one.index("1 B") == len("  step  ") + 40 + 2 + 28 + 2 + len("       ")
     assert "o" * 40 in one and "o" * 41 not in one and "s" * 28 in one and "s" * 29 not in one
     assert one.index("█") == other.index("█")
 

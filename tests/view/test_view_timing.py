@@ -99,3 +99,12 @@ def test_a_program_has_kernels_and_calls_and_the_reference_engine_none():
 def test_kernels_are_counted_once_and_calls_each_time():
     code = SimpleNamespace(compiled_kernels=["a", "b"], table=[0] * 5)
     assert program_size(SimpleNamespace(compiled="a plan", program=SimpleNamespace(code=code))) == (2, 5)
+
+
+def test_of_each_step_the_shortest_time_counts_but_not_that_of_the_first_run(monkeypatch):
+    function, times = chain(), [[0.5, 0.25], [8.0, 2.0], [4.0, 6.0], [5.0, 3.0]]
+    taken, steps = iter(sum(times, [])), []
+    monkeypatch.setattr(timing, "_seconds", lambda instance, t: steps.append(t) or next(taken))
+    assert step_seconds(function, (X,), {}, 3) == [4.0, 2.0] and steps == [0, 1] * 4
+    taken = iter([1.0, 2.0, 3.0, 4.0])
+    assert step_seconds(function, (X,), {}, 1) == [3.0, 4.0]

@@ -10,7 +10,7 @@ import pytest
 import cgraph as cg
 from cgraph.view.figures import PieceRow, WeightFigures
 from cgraph.view.report import report, timed_report
-from cgraph.view.weights import time_weights
+from cgraph.view.weights import row_seconds, time_weights
 from tests.function.test_streamed_weights import chain, streamed
 from tests.support.tolerance import near
 
@@ -68,3 +68,11 @@ def test_of_the_runs_after_the_first_the_shortest_counts_with_its_waits(seconds,
     found, least = time_weights(function, (), {}, [1.0, 2.0], 3), min(seconds[1:])
     assert (found.kernels, found.predicted, found.measured) == (3.0, 7.0, least) and next(runs, None) is None
     assert found.pieces == (PieceRow("a", 8, 0.5, 3.0, least), PieceRow("b", 16, 0.25, 6.0, 10 * least))
+
+
+def test_the_seconds_of_a_step_are_divided_among_its_rows_by_their_tasks():
+    """Two rows of three tasks and one, a step without rows, one row, and a step whose rows have no tasks."""
+    table = np.zeros((6, 4), np.int64)
+    table[:, 2] = 3, 1, 7, 0, 0, 9
+    code = SimpleNamespace(table=table, first_row=np.array([0, 2, 2, 3, 5, 6]))
+    assert row_seconds(code, [8.0, 1.0, 2.0, 4.0]).tolist() == [6.0, 2.0, 2.0, 0.0, 0.0, 0.0]
