@@ -267,3 +267,14 @@ def test_inputs_of_floats_in_a_file_of_bytes_are_rounded_to_its_numbers():
     first, second = [0.5, -1, 65, -62.5], [0.25, -0.75, 62, -1.75]
     for got, want in zip(found, (first, second, np.abs(x), first, second), strict=True):
         np.testing.assert_array_equal(got, np.float32(want), strict=True)
+
+
+@pytest.mark.parametrize("kind", ["RESHAPE", "GATHER", "TRANSPOSE"])
+def test_bytes_that_move_to_a_result_without_a_scale_are_told_by_their_dtypes(kind):
+    """One quantised value alone is in one format."""
+    net = Network()
+    x = net.input((2, 3), "int8", scale=0.5, zero=3)
+    y = net.op(kind, [x, net.constant(np.array([1, 0], "i4"))], "int8", **({"axis": 0} if kind == "GATHER" else {}))
+    match = "shape" if kind == "RESHAPE" else "result 't2' is uint8, but the file declares int8"
+    with pytest.raises(FormatError, match=f"in {kind} 0: .*{match}"):
+        load(net.bytes(y))
