@@ -12,7 +12,9 @@ from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of,
 from cgraph.formats.tflite.schema import SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts, TfliteSource
 from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
-from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.mapped import mapping_of
+from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 from tests.support.tflite_models import Network, Table, ints, written
 
 
@@ -278,3 +280,18 @@ def test_bytes_that_move_to_a_result_without_a_scale_are_told_by_their_dtypes(ki
     match = "shape" if kind == "RESHAPE" else "result 't2' is uint8, but the file declares int8"
     with pytest.raises(FormatError, match=f"in {kind} 0: .*{match}"):
         load(net.bytes(y))
+
+
+def test_a_large_constant_of_a_file_is_read_where_it_lies_and_signed_bytes_are_a_copy(tmp_path):
+    net, count, how = Network(), HASHED_NBYTES + 16, {"scale": 0.5, "zero": 1}
+    values, signed = np.arange(count, dtype="f4"), np.arange(count).astype("i1")
+    y = net.op("ADD", [net.input((count,)), net.constant(values)])
+    whole = [net.input((count,), "int8", **how), net.constant(signed, **how)]
+    z = net.op("CONCATENATION", whole, {"dtype": "int8", **how}, axis=0)
+    (tmp_path / "net.tflite").write_bytes(net.bytes(y, z))
+    model = load(tmp_path / "net.tflite")
+    arrays = [v.op.array for v in post_order(list(model.outputs)) if isinstance(v.op, ConstOp) and v.size == count]
+    assert {a.dtype.name: mapping_of(a) is not None for a in arrays} == {"float32": True, "uint8": False}
+    found = evaluate(list(model.outputs), dict(zip(model.inputs, (values, signed[::-1].copy()))))
+    np.testing.assert_array_equal(found[0], values + values)
+    np.testing.assert_array_equal(found[1], np.concatenate([signed[::-1], signed]))
