@@ -145,6 +145,7 @@ def test_filters_are_undone_from_the_last_except_those_skipped():
     assert undo_filters("x", zlib.compress(body), filters, 0b01, 8) == body
     assert undo_filters("x", body, filters, 0b11, 8) == body
     assert undo_filters("x", shuffled, [(SHUFFLE, ())], 0, 8) == shuffled
+    assert undo_filters("x", shuffled, [(SHUFFLE, (2, 4, 1))], 0, 8) == body, "the size of an element comes first"
     for size in (7, 9):
         with pytest.raises(FormatError, match=f"x has a chunk that unpacks to 8 bytes, not {size}"):
             undo_filters("x", body, [], 0, size)

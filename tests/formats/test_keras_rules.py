@@ -14,13 +14,15 @@ from cgraph.formats.keras_rules import (
     axis_of,
     channels_first,
     channels_last,
+    constant,
     from_channels_last,
     is_keras3,
     merged_mask,
     per_channel,
     with_bias,
 )
-from cgraph.ops.leaf import Const, Var
+from cgraph.ir.traverse import post_order
+from cgraph.ops.leaf import Const, ConstOp, Var
 from tests.support.tolerance import assert_near
 
 KERAS3 = {"dtype": {"class_name": "DTypePolicy", "config": {"name": "float32"}}}
@@ -105,3 +107,23 @@ def test_a_policy_of_keras_3_is_the_mark_of_its_layers(dtype, is_newer):
     assert activation_of(options) == ("hard_sigmoid" if is_newer else "hard_sigmoid of Keras 2")
     one, two = Var((1, 3), "bool"), None
     assert (merged_mask([one, two], options) is None) is is_newer
+
+
+def test_an_array_in_the_order_of_its_memory_is_no_copy_and_another_is_one():
+    x = np.arange(24, dtype="f4").reshape(4, 6)
+    assert constant(x).op.array is x or np.shares_memory(constant(x).op.array, x)
+    for other in (x.T, x[:, ::2], x[::-1]):
+        found = constant(other).op.array
+        np.testing.assert_array_equal(found, other, strict=True)
+        assert found.flags.c_contiguous and not np.shares_memory(found, x)
+
+
+def test_the_graph_of_a_layer_reads_its_arrays_where_they_lie():
+    """Those of a product, of a table and of a recurrent layer; not those of filters, whose axes change places."""
+    kernel = np.random.default_rng(0).normal(size=(6, 6)).astype("f4")
+    use = LayerUse({}, {"kernel": kernel}, [Var((2, 6))], {}, [None], {})
+    table = LayerUse({}, {"embeddings": kernel}, [Var((2, 3), "int32")], {}, [None], {})
+    for kind, given in (("Dense", use), ("Embedding", table)):
+        (y,) = RULES[kind].results(given).values
+        constants = [x.op.array for x in post_order([y]) if isinstance(x.op, ConstOp)]
+        assert any(np.shares_memory(x, kernel) for x in constants), kind

@@ -12,7 +12,9 @@ from cgraph.formats.tflite.reader import check_quantised, enter_input, input_of,
 from cgraph.formats.tflite.schema import SubgraphFields
 from cgraph.formats.tflite.source import TensorFacts, TfliteSource
 from cgraph.formats.tflite.value import QuantisedFormat, TfliteValue
-from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.mapped import mapping_of
+from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 from tests.support.tflite_models import Network, Table, ints, written
 
 
@@ -269,3 +271,29 @@ def test_inputs_of_floats_in_a_file_of_bytes_are_rounded_to_its_numbers():
     first, second = [0.5, -1, 65, -62.5], [0.25, -0.75, 62, -1.75]
     for got, want in zip(found, (first, second, np.abs(x), first, second), strict=True):
         np.testing.assert_array_equal(got, np.float32(want), strict=True)
+
+
+@pytest.mark.parametrize("kind", ["RESHAPE", "GATHER", "TRANSPOSE"])
+def test_bytes_that_move_to_a_result_without_a_scale_are_told_by_their_dtypes(kind):
+    """One quantised value alone is in one format."""
+    net = Network()
+    x = net.input((2, 3), "int8", scale=0.5, zero=3)
+    y = net.op(kind, [x, net.constant(np.array([1, 0], "i4"))], "int8", **({"axis": 0} if kind == "GATHER" else {}))
+    match = "shape" if kind == "RESHAPE" else "result 't2' is uint8, but the file declares int8"
+    with pytest.raises(FormatError, match=f"in {kind} 0: .*{match}"):
+        load(net.bytes(y))
+
+
+def test_a_large_constant_of_a_file_is_read_where_it_lies_and_signed_bytes_are_a_copy(tmp_path):
+    net, count, how = Network(), HASHED_NBYTES + 16, {"scale": 0.5, "zero": 1}
+    values, signed = np.arange(count, dtype="f4"), np.arange(count).astype("i1")
+    y = net.op("ADD", [net.input((count,)), net.constant(values)])
+    whole = [net.input((count,), "int8", **how), net.constant(signed, **how)]
+    z = net.op("CONCATENATION", whole, {"dtype": "int8", **how}, axis=0)
+    (tmp_path / "net.tflite").write_bytes(net.bytes(y, z))
+    model = load(tmp_path / "net.tflite")
+    arrays = [v.op.array for v in post_order(list(model.outputs)) if isinstance(v.op, ConstOp) and v.size == count]
+    assert {a.dtype.name: mapping_of(a) is not None for a in arrays} == {"float32": True, "uint8": False}
+    found = evaluate(list(model.outputs), dict(zip(model.inputs, (values, signed[::-1].copy()))))
+    np.testing.assert_array_equal(found[0], values + values)
+    np.testing.assert_array_equal(found[1], np.concatenate([signed[::-1], signed]))

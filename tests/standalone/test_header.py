@@ -76,6 +76,12 @@ def test_a_compiler_reads_the_descriptions_as_they_are(language, tmp_path):
     assert said.split("\0")[:-1] == ["no error", *TEXTS, "an unknown error"]
 
 
+def test_only_visible_letters_of_ascii_stand_for_themselves():
+    letters = {chr(i) for i in range(128) if c_string(chr(i)) == f'"{chr(i)}"'}
+    assert letters == {chr(i) for i in range(32, 127)} - set('"?\\')
+    assert c_string("\x7f\x1f~ ") == '"\\177\\037~ "'
+
+
 def test_a_run_that_cannot_fail_has_no_descriptions():
     assert not [*error_text("m", {})]
 

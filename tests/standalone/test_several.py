@@ -360,3 +360,16 @@ def test_every_setting_reaches_the_files_on_each_way(way, tmp_path, monkeypatch)
         "reset": how.reset,
     }
     assert settings == SETTINGS
+
+
+@pytest.mark.parametrize("names", [(), ("first", "second")])
+def test_a_function_of_a_file_exports_the_names_of_the_file_unless_others_are_given(names, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+        g (float[batch, 3] x) => (float[batch, 3] scores, float[batch, 3] rest) { scores = Exp(x) rest = Neg(x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    f = cg.load(tmp_path / "m.onnx", engine=cg.ExportEngine("cortex-m7"))
+    f.export(tmp_path / "m", [{"batch": 1}, {"batch": 4}], **({"names": names} if names else {}))
+    header, (a, b) = (tmp_path / "m/m.h").read_text(), names or ("scores", "rest")
+    for n in (1, 4):
+        assert f"int m_run_{n}(const float x[{3 * n}], float {a}[{3 * n}], float {b}[{3 * n}]);" in header
