@@ -7,6 +7,7 @@ import pytest
 
 from cgraph.kernels.boxes.calls import suppress_calls, suppress_nbytes
 from cgraph.kernels.target import host_target, runnable_targets
+from tests.support.gpu import BLOCKS
 from tests.support.kernels import ORDERS, run_calls, view_of
 
 
@@ -133,3 +134,16 @@ def test_a_result_without_room_and_no_pictures():
     out = view_of(np.zeros((0, 2), "i8")), view_of(np.zeros(0, "i8"))
     views = out, view_of(boxes), view_of(none.astype("f4")), [view_of(none)]
     assert suppress_calls(host_target(), *views, (0.5, 0.0), None) == []
+
+
+@pytest.mark.parametrize("target", runnable_targets().values(), ids=runnable_targets().keys())
+@pytest.mark.parametrize(("most", "pictures"), [(1, 1), (5, 3), (16, 2), (17, 1), (0, 4)])
+def test_the_room_of_selected_boxes_has_whole_vectors(most, pictures, target):
+    """Four corners, and a label where there are groups."""
+    for dtype, size in (("f4", 4), ("f8", 8)):
+        lanes = target.lanes_of(dtype)
+        room = pictures * -(-most // lanes) * lanes
+        corners, labels = (-(-nbytes // 64) * 64 for nbytes in (room * 4 * size, room * 8))
+        assert suppress_nbytes(target, (pictures,), most, dtype, False) == corners
+        assert suppress_nbytes(target, (pictures,), most, dtype, True) == corners + labels
+    assert suppress_nbytes(BLOCKS, (pictures,), most, "f4", True) == 0

@@ -150,3 +150,16 @@ def test_the_sign_of_an_infinite_part_is_on_its_axis(dtype):
     got = computed("sign", z)
     np.testing.assert_array_equal(got.real, [1, 0, NAN, 0, 0, NAN])
     np.testing.assert_array_equal(got.imag, [0, -1, NAN, 0, -1, NAN])
+
+
+@every_dtype
+@pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "log", "abs"])
+def test_an_infinite_part_gives_the_limit_of_the_function(name, dtype):
+    """C99, Annex G: in each quadrant, with one part infinite or both."""
+    parts = [(INF, 2), (2, INF), (INF, INF), (INF, 0.5), (0.5, INF), (INF, 1e30), (1e30, INF)]
+    z = array(dtype, *(complex(a * x, b * y) for x, y in parts for a in (1, -1) for b in (1, -1)))
+    got, want = computed(name, z), NUMPY[name](z.astype("c16"))
+    for mine, numpys in [(got, want)] if name == "abs" else [(got.real, want.real), (got.imag, want.imag)]:
+        finite = np.isfinite(numpys)
+        np.testing.assert_array_equal(mine[~finite], numpys[~finite])
+        assert_near(mine[finite], numpys[finite].astype(mine.dtype), "complex parts", terms=1)

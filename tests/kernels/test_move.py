@@ -299,3 +299,18 @@ def test_squares_of_every_size_are_transposed_in_either_direction(shape, directi
         out = np.full(shape, 101, dtype)
         run_calls(copy_calls(target, view_of(out), view_of(x)), target)
         np.testing.assert_array_equal(out, x)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "columns", "tasks"),
+    [("f4", 1, 32_768, 1), ("f4", 1, 65_535, 1), ("f4", 1, 65_536, 2), ("f4", 1, 98_304, 3), ("u1", 1, 131_072, 1),
+     ("f8", 3, 16_384, 3), ("f4", 33, 1000, 2), ("f4", 32, 1000, 1), ("f4", 64, 1000, 2), ("f4", 65, 1000, 3)],
+)  # fmt: skip
+def test_a_task_copies_about_128_kibibytes(dtype, rows, columns, tasks):
+    """Some rows, or a block of the columns of one."""
+    size = int(dtype[1:])
+    out, x = (
+        seen((rows, columns), (size * (columns + more), size), name, dtype) for name, more in (("out", 5), ("x", 9))
+    )
+    [call] = copy_calls(host_target(), out, x)
+    assert call.tasks == tasks and call.kernel.family == "move.runs"

@@ -239,3 +239,15 @@ def test_the_way_is_that_of_the_rows(groups, scales, lanes):
     most = 16 * 2 * host_target().lanes_of("f4")  # a chain of vectors of two registers
     for length, family in ((most, "normalise.block.rows"), (most + 1, "normalise.rows")):
         assert [call.kernel.family for call in layer((3, length), (3, length), None, None)] == [family]
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "tasks"), [(1, 40, 1), (409, 40, 1), (410, 40, 2), (818, 40, 2), (819, 40, 3), (3, 40_000, 3)]
+)
+def test_a_task_has_rows_of_half_as_many_elements_as_those_of_other_kernels(rows, length, tasks):
+    """409 rows of 40 are 16360, the most up to 16384; a row at least. Short rows and long ones alike."""
+    for factors in ((None, None), (length, length)):
+        [call] = layer((rows, length), (rows, length), *factors)
+        assert call.tasks == tasks
+    [call] = rms_norm_calls(host_target(), *views((rows, length), (rows, length), length), 1, 1e-5)
+    assert call.tasks == tasks

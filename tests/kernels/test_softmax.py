@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.softmax.calls import softmax_calls
+from cgraph.kernels.softmax.signature import MOST_COLUMNS
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.layout import block_columns
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near
 
@@ -205,3 +207,16 @@ def test_the_way_is_that_of_length_and_strides():
     assert family(short[: lanes - 1], short[: lanes - 1], 1) == "softmax.rows"
     turned = np.zeros((5, 4 * lanes), "f4").T
     assert family(turned, turned, 1) == "softmax.columns"
+
+
+@pytest.mark.parametrize(("rows", "length"), [(1, 40), (409, 40), (410, 40), (2000, 40), (3, 40_000), (70, 300)])
+def test_a_task_has_rows_of_half_as_many_elements_as_those_of_other_kernels(rows, length):
+    """Along rows, contiguous or not; across columns a task is one block of them."""
+    each = max(1, host_target().task_elements // (2 * length))
+    x = np.zeros((rows, length), "f4")
+    [call] = softmax_calls(host_target(), "softmax", view_of(x), view_of(x), 1)
+    assert call.tasks == -(-rows // each)
+    apart = np.zeros((rows, length, 2), "f4")[..., 0]
+    [call] = softmax_calls(host_target(), "logsumexp", view_of(np.zeros(rows, "f4")), view_of(apart), 1)
+    columns = call.kernel.family == "softmax.columns"
+    assert call.tasks == (-(-rows // block_columns(rows, host_target(), MOST_COLUMNS)) if columns else -(-rows // each))
