@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.formats.onnx.dynamic.value import node_in
 from cgraph.formats.onnx.dynamic_ops.slices import (
     clip_index,
     expand_to,
@@ -172,3 +173,16 @@ def test_one_element_is_repeated_to_a_length_of_a_run_and_others_must_equal_it()
     assert all(holds(c, {m.node: k}) is (k in (1, 5)) for k in range(6))
     with pytest.raises(FormatError, match="5 elements along axis 1 cannot be repeated to 4"):
         expand_to(c, x, [4])
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_slice_has_room_for_its_maximum_or_for_what_may_be_in_it(step, known):
+    """A maximum of the result bounds one of an open length alone."""
+    for most in (None, 2):
+        c = context(X, maximum={} if most is None else {"y": most})
+        n = length(c, "n", 4)
+        start, end = (0, 5) if step > 0 else (4, -9)
+        y = slice_axis(c, X if known else ragged(X, {1: n}), 1, start, end, step)
+        room = -(-(5 if known else 4) // abs(step))
+        assert node_in(y).shape == (2, room if known or most is None else min(room, most))
