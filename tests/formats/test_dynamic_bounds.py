@@ -108,6 +108,23 @@ def test_a_limit_is_checked_once_and_again_where_it_is_lower(limits):
         assert [int(v) for v in evaluate([c.holds for c in limits.checks], {x: np.array(value)})] == want
 
 
+def test_what_is_computed_of_a_converted_float_trusts_that_it_is_a_number(limits):
+    """Whichever operand it is of."""
+    f, n = Var((2,), "float32", "f"), Var((2,), "int64", "n")
+    converted = cg.astype(f, "int64")
+    trusting = [
+        converted,
+        converted + n,
+        n - converted,
+        cg.maximum(converted + n, n),
+        cg.reshape(n * converted, (1, 2)),
+    ]
+    others = [n, n + n, cg.astype(n, "int32"), cg.astype(n, "float32"), f + f]
+    for x in (*trusting, *others):
+        limits.bounds(x)
+        assert (x in limits.trusting) is any(x is y for y in trusting)
+
+
 def test_floats_hold_no_lengths(limits):
     with pytest.raises(FormatError, match=r"v .*float32.* holds no lengths"):
         limits.lengths(Var((2,), "float32", "v"))

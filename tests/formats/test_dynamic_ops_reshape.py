@@ -6,10 +6,12 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.onnx.dynamic.bounds import Size
+from cgraph.formats.onnx.dynamic.intervals import SMALL
 from cgraph.formats.onnx.dynamic_ops.reshape import (
     common_prefix,
     is_contiguous,
     max_lengths,
+    needs_room,
     ravel,
     reshape_to,
     rest_of,
@@ -145,6 +147,20 @@ def test_a_count_of_rows_is_that_of_the_rows_where_other_counts_need_too_much_ro
         assert holds(c, run) is (rows == 4 or i == j)
 
 
+def test_a_count_of_rows_of_a_fixed_number_is_not_taken_for_it():
+    """A result of any other number of rows would need too much room."""
+    x = Var((100, 100), "float32", "v")
+    c = context(x)
+    m = length(c, "m", 100)
+    with pytest.raises(UnknownError, match="10000 elements would need room for 1,000,000"):
+        reshape_to(c, x, [m, -1])
+
+
+def test_room_is_needed_beyond_64_times_the_elements_or_what_is_small():
+    assert not needs_room(0, [SMALL]) and needs_room(0, [SMALL + 1]) and needs_room(0, [2, SMALL])
+    assert not needs_room(1000, [64, 1000]) and needs_room(1000, [64_001]) and not needs_room(10, [SMALL])
+
+
 def test_a_length_that_is_minus_one_when_run_is_the_rest():
     c = context(X)
     n, k = length(c, "n", 4), length(c, "k", 9, -1)
@@ -154,6 +170,9 @@ def test_a_length_that_is_minus_one_when_run_is_the_rest():
         np.testing.assert_array_equal(got, VALUES[:i].reshape(rows, 2))
         assert holds(c, {n.node: i, k.node: j})
     assert not holds(c, {n.node: 3, k.node: 8})
+    flat = length(c, "f", 24, -1)
+    got = value_of(reshape_to(c, ragged(X, {0: n}), [flat]), {X: VALUES, n.node: 3, flat.node: -1})
+    np.testing.assert_array_equal(got, VALUES[:3].reshape(-1))
     from_one = length(c, "m", 9, 1)
     z = reshape_to(c, ragged(X, {0: n}), [from_one, 2, 3])
     np.testing.assert_array_equal(value_of(z, {X: VALUES, n.node: 2, from_one.node: 2}), VALUES[:2].reshape(2, 2, 3))

@@ -6,8 +6,8 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx.dynamic.bounds import LengthBounds
-from cgraph.formats.onnx.dynamic.value import Ragged
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds, Size
+from cgraph.formats.onnx.dynamic.value import Ragged, with_lengths
 from cgraph.formats.onnx.either import Either, Selector, build_both, cases_of, map_cases, resolve, select
 from cgraph.formats.unspecified import UnknownError
 from cgraph.ops.leaf import Var
@@ -72,3 +72,18 @@ def test_two_refusals_and_a_lack_of_a_value_are_raised(error, text):
 
     with pytest.raises(FormatError, match=text):
         build_both(limits(), P, build, str)
+
+
+def test_arrays_of_an_open_length_sequences_and_nothing_are_told_apart():
+    bounds = limits()
+    opened = with_lengths(ROW, {0: Size(Var((), "int64", "n"), 0, 3)})
+    assert select(bounds, P, opened, TABLE).text == "float32[≤3] or float32[1,3]"
+    assert select(bounds, P, ROW, opened).text == "float32[≤3]"
+    for other in ([ROW], None):
+        for then, otherwise in ((ROW, other), (other, ROW)):
+            x = select(bounds, P, then, otherwise)
+            parts = ["float32[3]", "a sequence or nothing"]
+            assert isinstance(x, Either) and x.text == " or ".join(parts if then is ROW else parts[::-1])
+            assert resolve(x, P, True) is then and resolve(x, P, False) is otherwise
+    integers = Var((3,), "int64", "integers")
+    assert select(bounds, P, ROW, integers).text == "float32[3] or int64[3]" and bounds.choices == 6

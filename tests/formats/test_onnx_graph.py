@@ -1,5 +1,7 @@
 """Building of graphs: scopes of names, functions and their attributes, unused results, messages, depth, name checks."""
 
+from collections import ChainMap
+
 import numpy as np
 import onnx
 import pytest
@@ -7,9 +9,13 @@ from onnx import AttributeProto, TensorProto, helper
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.constants import Evaluator
 from cgraph.formats.onnx import load
+from cgraph.formats.onnx.dynamic.bounds import LengthBounds
 from cgraph.formats.onnx.graph import (
     DEEPEST,
+    NAME,
+    OnnxGraphBuilder,
     check_text,
     excerpt,
     graphs_of,
@@ -21,6 +27,8 @@ from cgraph.formats.onnx.graph import (
     order_of,
     unsupported,
 )
+from cgraph.formats.onnx.tensors import array_of
+from cgraph.formats.onnx.vocabulary import Vocabulary
 from tests.support.onnx_models import FLOAT, model_of
 from tests.support.tolerance import assert_near
 
@@ -278,3 +286,33 @@ def test_parts_of_strings_are_strings():
     raw = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
     a, b, y = load(raw).compile()(np.array(["r", "s", "t"], object))
     assert (a.tolist(), b.tolist(), y.tolist()) == (["r", "s"], ["t"], ["t", "r", "s"])
+
+
+def spent(graph, outer=0):
+    """The work and the nodes that building a graph charges, below a number of scopes."""
+    allowance = Allowance(0)
+    evaluator = Evaluator(allowance, {})
+    builder = OnnxGraphBuilder({}, {}, array_of, evaluator, LengthBounds({}, allowance), Vocabulary(allowance))
+    scope = ChainMap({v.name: None for v in graph.input})
+    for _ in range(outer):
+        scope = scope.new_child()
+    before = allowance.work, allowance.nodes
+    builder.build(graph, scope)
+    return before[0] - allowance.work, before[1] - allowance.nodes
+
+
+@pytest.mark.parametrize("outer", [0, 3])
+def test_names_are_charged_by_the_scopes_that_may_have_them_and_stored_tensors_as_nodes(outer):
+    infos = [helper.make_tensor_value_info(f"v{i}", FLOAT, (1,)) for i in range(3)]
+    tensors = [helper.make_tensor(f"t{i}", FLOAT, [0], []) for i in range(2)]
+    plain = spent(helper.make_graph([], "g", [], []), outer)
+    each = NAME * (2 + 2 + outer)  # of a name; the graph and the one of its inputs are scopes
+    assert plain[1] == 0
+    for inputs, outputs, stored in ((3, 0, 0), (0, 2, 0), (0, 0, 2), (2, 1, 1)):
+        graph = helper.make_graph([], "g", infos[:inputs], infos[:outputs], tensors[:stored])
+        work, nodes = spent(graph, outer)
+        assert nodes == stored and work - plain[0] == each * (inputs + outputs + stored)
+    sparse = onnx.SparseTensorProto(dims=[0], values=helper.make_tensor("s", FLOAT, [0], []))
+    sparse.indices.CopyFrom(helper.make_tensor("", TensorProto.INT64, [0], []))
+    work, nodes = spent(helper.make_graph([], "g", [], [], tensors, sparse_initializer=[sparse]), outer)
+    assert nodes == 3 and work - plain[0] == 3 * each

@@ -306,3 +306,26 @@ def test_several_sparse_tensors_are_stored_and_may_be_inputs():
     assert [v.name for v in found.inputs] == ["x"]
     x = np.arange(6, dtype="f4").reshape(2, 3)
     np.testing.assert_array_equal(found.compile()(x)[0], (x + [[0, 7, 0], [0, 0, 8]]) * [3, 0, 2])
+
+
+@pytest.mark.parametrize("kind", ["sequence", "optional"])
+def test_inputs_that_are_no_tensors_are_given_as_constants(kind):
+    """Nothing, an array or a list."""
+    floats = helper.make_tensor_type_proto(FLOAT, None)
+    made = helper.make_sequence_type_proto(floats) if kind == "sequence" else helper.make_optional_type_proto(floats)
+    first = node("SequenceAt", "v one", "a") if kind == "sequence" else node("OptionalGetElement", "v", "a")
+    graph = helper.make_graph(
+        [first, node("Add", "x a", "y")], "g", [info("x", (2,)), helper.make_value_info("v", made)], [info("y", None)],
+        [numpy_helper.from_array(np.int64(1), "one")],
+    )  # fmt: skip
+    body = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString()
+    with pytest.raises(FormatError, match=f"input 'v' is a {kind}; give its value in constants="):
+        load(body)
+    x, value = np.array([1.0, 2.0], "f4"), np.array([10.0, 20.0], "f4")
+    given = [x * 0, value] if kind == "sequence" else value
+    found = load(body, constants={"v": given})
+    assert [v.name for v in found.inputs] == ["x"]
+    np.testing.assert_array_equal(found.compile()(x)[0], x + value)
+    if kind == "optional":
+        with pytest.raises(FormatError, match="the optional is empty: check it with OptionalHasElement"):
+            load(body, constants={"v": None})

@@ -60,3 +60,25 @@ def test_an_output_that_is_listed_twice_gets_a_name_that_no_input_has():
     a = np.arange(3, dtype="f4")
     for got in function(a):
         np.testing.assert_array_equal(np.asarray(got), -a)
+
+
+def test_an_input_that_is_no_tensor_is_given_as_a_constant_or_refused():
+    floats = helper.make_tensor_type_proto(FLOAT, None)
+    nodes = [helper.make_node("SequenceAt", ["items", "at"], ["b"]), *ADD]
+    graph = helper.make_graph(
+        nodes, "g",
+        [
+            helper.make_tensor_value_info("a", FLOAT, ["rows", 2]),
+            helper.make_value_info("items", helper.make_sequence_type_proto(floats)),
+        ],
+        [helper.make_tensor_value_info("y", FLOAT, None)], [helper.make_tensor("at", INT64, [], [1])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
+    assert open_shapes(model) == {"a": ("rows", 2)}
+    with pytest.raises(FormatError, match="input 'items' is not a tensor of a fixed number of axes. Use load with"):
+        compile_sizes(model)
+    items = [np.zeros(2, "f4"), np.array([10, 20], "f4")]
+    add = compile_sizes(model, constants={"items": items})
+    for rows in (1, 3):
+        a = np.arange(2 * rows, dtype="f4").reshape(rows, 2)
+        np.testing.assert_array_equal(np.asarray(add(a)[0]), a + items[1])

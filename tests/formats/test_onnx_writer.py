@@ -190,7 +190,7 @@ def test_small_arrays_of_one_dtype_shape_and_value_are_stored_once():
 
 def test_ops_that_onnx_does_not_have_are_named_with_their_count():
     x = cg.Var((4,), name="x")
-    with pytest.raises(FormatError, match=r"2 ops have no ONNX operator: arctan2 \(2 times\), hypot"):
+    with pytest.raises(FormatError, match=r"2 ops have no ONNX operator: arctan2 \(2 times\), hypot\."):
         serialised([cg.arctan2(x, 1.0), cg.arctan2(1.0, x), cg.hypot(x, x)], [x])
 
 

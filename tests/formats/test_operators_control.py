@@ -239,7 +239,9 @@ def test_a_condition_that_constants_gives_stays_open_where_all_results_are_alike
         {"x": ("f4", (6, 3)), "p": ("?", shape)}, {"zero": numbers(0)}, "y z",
     )  # fmt: skip
     for given in (True, False):
-        function = load(raw, constants={"p": np.full(shape, given)}).compile()
+        model = load(raw, constants={"p": np.full(shape, given)})
+        assert (list(model.fixed) == ["p"]) is (other != "same") and not model.counts
+        function = model.compile()
         feed = {"x": ROWS, "p": np.full(shape, given)}
         if other == "same":
             want = (2 * ROWS, -ROWS) if given else (-ROWS, 2 * ROWS)
@@ -247,3 +249,21 @@ def test_a_condition_that_constants_gives_stays_open_where_all_results_are_alike
             want = (2 * ROWS, -ROWS) if given else (ROWS[:1], -ROWS) if other == "first differs" else (-ROWS, ROWS[:1])
         for got, wanted in zip(function(**feed), want, strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("is_open", ["then", "else", "both"])
+def test_a_condition_that_constants_gives_takes_one_branch_where_a_length_is_open(is_open):
+    """The other one is not part of the graph."""
+    opened, closed = (branch([node("Neg", [name], ["r"])], "r") for name in ("some", "x"))
+    then, other = (opened if is_open in (name, "both") else closed for name in ("then", "else"))
+    raw = open_model(
+        [*SOME, node("If", ["p"], ["y"], then_branch=then, else_branch=other)],
+        {"x": ("f4", (6, 3)), "m": ("?", (6,)), "p": ("?", ())}, {"zero": numbers(0)}, "y",
+    )  # fmt: skip
+    mask = np.array([1, 0, 1, 1, 0, 0], bool)
+    for given in (True, False):
+        model = load(raw, constants={"p": np.array(given)})
+        rows = ROWS[mask] if is_open in ("then" if given else "else", "both") else ROWS
+        assert list(model.fixed) == ["p"] and bool(model.counts) is (len(rows) == 3)
+        (got,) = model.compile()(x=ROWS, m=mask, p=np.array(given))
+        np.testing.assert_array_equal(got, -rows)

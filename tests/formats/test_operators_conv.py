@@ -102,6 +102,9 @@ def test_the_largest_and_their_places(storage_order):
     assert_equal_results("MaxPool", [X - 5], results=2, **options)
     assert_equal_results("MaxPool", [X - 5], results=2, ceil_mode=1, **options)
     assert_equal_results("MaxPool", [(X * 20).astype("i1")], results=2, **options)
+    falling = -np.arange(X.size, dtype="f4").reshape(X.shape)  # the first pixel of a window is its largest
+    for x in (falling, -falling):
+        assert_equal_results("MaxPool", [x], results=2, **options)
 
 
 @pytest.mark.parametrize("count_include_pad", [0, 1])

@@ -415,6 +415,22 @@ def test_children_may_have_two_parents():
         assert value == ((1 if c <= 0.5 else 2) if inner == 3 else (2 if c <= 2 else 1))
 
 
+def test_a_tree_may_be_one_leaf_and_leaves_that_no_node_leads_to_do_not_count():
+    lists = ("treeids", "featureids", "truenodeids", "falsenodeids")
+    leaf = small_tree(
+        **{f"nodes_{name}": [0] for name in lists}, nodes_nodeids=[0], nodes_modes=["LEAF"], nodes_values=[0.0],
+        target_treeids=[0], target_nodeids=[0], target_ids=[0], target_weights=[5.0],
+    )  # fmt: skip
+    np.testing.assert_array_equal(by_cgraph(leaf, X)[0], np.full((4, 1), 5))
+    more = small_tree(
+        nodes_treeids=[0] * 4, nodes_nodeids=[0, 1, 2, 3], nodes_modes=["BRANCH_LEQ"] + ["LEAF"] * 3,
+        nodes_featureids=[0] * 4, nodes_values=[0.0] * 4, nodes_truenodeids=[1, 0, 0, 0],
+        nodes_falsenodeids=[2, 0, 0, 0], target_treeids=[0] * 3, target_nodeids=[3, 1, 2], target_ids=[0] * 3,
+        target_weights=[100.0, 1.0, 2.0],
+    )  # fmt: skip
+    np.testing.assert_array_equal(by_cgraph(more, X)[0], by_cgraph(small_tree(), X)[0])
+
+
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f8", "f4"])
 def test_columns_of_integers_are_compared_as_floats(dtype):
     x = np.array([[-1, 9, 9], [0, 9, 9], [3, 9, 9]], dtype)

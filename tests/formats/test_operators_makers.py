@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from tests.support.onnx_models import FLOAT, assert_equal_results, model_of, one
+from tests.support.onnx_open import agrees, node, open_model
 
 pytest.importorskip("onnxruntime")
 X = np.arange(24, dtype="f4").reshape(2, 3, 4)
@@ -85,3 +86,22 @@ def test_large_tables_are_charged_before_they_are_made():
         load(model_of([helper.make_node("Range", ["a", "b", "c"], ["y"])], [], constants))
     with pytest.raises(FormatError, match="EyeLike.*would take"):
         load(one("EyeLike", [("x", FLOAT, (2**16, 2**16))]))
+
+
+@pytest.mark.parametrize("kind", ["i8", "f4"])
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+@pytest.mark.parametrize("opened", ["stop", "start", "step", "start stop", "start stop step"])
+def test_ranges_whose_ends_or_step_a_run_decides(kind, step, opened):
+    """Up to ten elements; none where the step leads away from the limit."""
+    numbers = {"start": 2, "stop": 9, "step": step}
+    inputs = {name: (kind, ()) for name in numbers if name in opened.split()}
+    constants = {name: np.array(v, kind) for name, v in numbers.items() if name not in inputs}
+    raw = open_model([node("Range", ["start", "stop", "step"], ["y"])], inputs, constants)
+    ends = [(0, 9), (5, -4), (3, 3), (-2, 6), (1, 2)]
+    feeds = [{"start": np.array(a, kind), "stop": np.array(b, kind), "step": np.array(step, kind)} for a, b in ends]
+    agrees(raw, [{name: v for name, v in feed.items() if name in inputs} for feed in feeds], {"y": 20})
+    if kind == "f4":
+        parts = {"start": np.float32(0.25), "stop": np.float32(2), "step": np.float32(0.5 * step)}
+        agrees(raw, [{name: v for name, v in parts.items() if name in inputs}], {"y": 20})
+    with pytest.raises(FormatError, match="nothing bounds axis 0"):
+        load(raw)

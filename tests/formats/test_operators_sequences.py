@@ -15,8 +15,9 @@ from cgraph.formats.onnx.operators.sequences import (
     sequence_length,
     split_to_sequence,
 )
-from cgraph.ops.leaf import Const
-from tests.support.onnx_context import context, value_of
+from cgraph.ops.leaf import Const, Var
+from tests.support.onnx_context import context, length, ragged, value_of
+from tests.support.tolerance import assert_near
 
 onnx = pytest.importorskip("onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto
@@ -158,3 +159,37 @@ def test_an_optional_is_there_or_not():
     assert optional_get(context(ITEMS)) == [ITEMS]
     with pytest.raises(FormatError, match="the optional is empty: check it with OptionalHasElement"):
         optional_get(context(None))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_items_of_an_open_length_are_joined_and_not_stacked(axis):
+    v, w = Var((2, 3), "float32", "v"), Var((2, 3), "float32", "w")
+    c = context()
+    n, m = length(c, "n", (2, 3)[axis]), length(c, "m", (2, 3)[axis])
+    items = [ragged(v, {axis % 2: n}), ragged(w, {axis % 2: m}), Const(X)]
+    attributes = [helper.make_attribute("axis", axis), helper.make_attribute("new_axis", 0)]
+    joined = concat_from_sequence(context(items, attributes=attributes))
+    for i, j in ((1, 2), (2, 1), (0, 2)):
+        parts = [x.take(range(k), axis) for x, k in ((X + 10, i), (X * 2, j))]
+        got = value_of(joined, {v: X + 10, w: X * 2, n.node: i, m.node: j})
+        np.testing.assert_array_equal(got, np.concatenate([*parts, X], axis))
+    attributes = [helper.make_attribute("axis", axis), helper.make_attribute("new_axis", 1)]
+    with pytest.raises(FormatError, match="values of a length known only at run time cannot be stacked. Give shapes="):
+        concat_from_sequence(context(items, attributes=attributes))
+
+
+def test_two_further_sequences_and_an_array_go_to_each_item():
+    """Item by item of each sequence; the array whole."""
+    made = [
+        helper.make_node("Neg", ["X"], ["n"]), helper.make_node("Exp", ["X"], ["e"]),
+        *(helper.make_node("SequenceConstruct", names, [y]) for names, y in ((["X", "n"], "a"), (["e", "X"], "b"))),
+        helper.make_node("SequenceConstruct", ["n", "n"], ["c"]),
+        helper.make_node("SequenceMap", ["a", "b", "c", "X"], ["y"], body=added("p", "q", "r", "s")),
+    ]  # fmt: skip
+    model = load(model_of(made, [sequence_info("y")]))
+    first, second = model.compile()(X)
+    assert_near(first, X + np.exp(X) - X + X, "float32 formulas near zero")
+    assert_near(second, -X + X - X + X, "float32 formulas near zero")
+    short = [*made[:4], helper.make_node("SequenceConstruct", ["n"], ["c"]), made[5]]
+    with pytest.raises(FormatError, match="sequences of 2, 2, 1 items: all must have one length"):
+        load(model_of(short, [sequence_info("y")]))
