@@ -222,6 +222,6 @@ def test_a_result_that_is_a_part_of_a_larger_value_stays_in_the_arena(rows):
     total = cg.cumsum(x, 0)
     for outputs, moved in (([total[rows]], []), ([total[rows], cg.exp(y)], [1])):
         f = cg.compile(outputs, [x, y])
+        assert direct(f) == moved
         for a in (A, B):
             np.testing.assert_array_equal(f(a, B)[0], np.cumsum(a, 0)[rows])
-        assert direct(f) == moved
