@@ -165,3 +165,24 @@ def test_each_field_counts_for_equality_and_hash():
     others = [Labelled(9, 2, "a", ()), Labelled(1, 9, "a", ()), Labelled(1, 2, "b", ()), Labelled(1, 2, "a", (1,))]
     assert base == Labelled(1, 2, "a", ()) and len({base, Labelled(1, 2, "a", ()), *others}) == 5
     assert not [x for x in others if x == base]
+
+
+def test_a_signature_has_the_annotation_of_the_last_class_that_declares_a_field():
+    class First(Record):
+        x: int
+        y: str = "y"
+
+    class Second(First):
+        x: float
+
+    class Third(Second):
+        y: bytes = b""
+
+    kinds = [
+        {name: p.annotation for name, p in inspect.signature(cls).parameters.items()} for cls in (First, Second, Third)
+    ]
+    assert kinds == [{"x": int, "y": str}, {"x": float, "y": str}, {"x": float, "y": bytes}]
+    assert (
+        list(inspect.signature(Third).parameters) == ["x", "y"]
+        and inspect.signature(Third).parameters["y"].default == b""
+    )

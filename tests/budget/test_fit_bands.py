@@ -12,6 +12,7 @@ from cgraph.budget.bands.regions import PIXELS
 from cgraph.budget.bands.streamed_rows import by_rows
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.ir.traverse import post_order
+from cgraph.memory.smallest import Candidate
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.ops.physical.ports import RowPort, RowSink, RowSource
 from cgraph.ops.physical.stream import Stream
@@ -220,3 +221,21 @@ def test_the_search_for_the_smallest_plan_begins_without_the_band_buffers_of_oth
         assert used["first"].before is given and used["least"].before is used["first"]
     else:
         assert used["least"].before is given
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows"), [([90, 70, 80, 95, 75, 85, 99], 32), ([90, 70, 60, 40, 30, 20, 10], 1), ([50] * 7, 64)], ids=str
+)
+def test_where_no_bands_of_streamed_rows_fit_the_smallest_plan_of_all_is_taken(sizes, rows, monkeypatch):
+    """The first of equal ones; frames fit, and plans around them do not."""
+    steps = (None, SimpleNamespace(shape=(1, 1, 64, 5)))
+    plans = dict(zip(bands.STREAMED_ROWS, sizes))
+    frames = SimpleNamespace(frame=lambda rows: SimpleNamespace(nbytes=1, rows=rows))
+    planner = SimpleNamespace(facts=SimpleNamespace(target=None), alignment=64)
+    planner.smallest = lambda found: (found[0], SimpleNamespace(nbytes=plans[found[0].frame.rows]))
+    monkeypatch.setattr(bands, "region_of", lambda layout, facts: (SimpleNamespace(steps=steps), 0, 1))
+    monkeypatch.setattr(bands, "Fed", lambda *_: frames)
+    monkeypatch.setattr(bands, "regional", lambda candidate, regions, planner: regions)
+    region, plan = fit_row_streams((Candidate("depth_first", None, None), None), 5, planner)
+    assert region.frame.rows == rows and plan.nbytes == min(sizes)
+    assert region.steps == (0, 1) and region.pixels == 5 * rows

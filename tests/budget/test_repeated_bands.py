@@ -168,3 +168,16 @@ def test_the_search_ends_after_a_number_of_bands(monkeypatch):
     assert len(states) == MOST_BANDS and states[0] == (3, (2, 1)) and states[1] == (5, (3, 2))
     monkeypatch.setattr(repeated_bands, "MOST_BANDS", 1)
     assert period_of(values, [1, 1]) is None
+
+
+@pytest.mark.parametrize(("band", "apart"), [(4, 2), (6, 3), (2, 1)])
+def test_a_repetition_is_searched_for_among_so_many_bands_of_the_join(band, apart, monkeypatch):
+    """A row of the join reads two rows, and a band of these serves several of its bands."""
+    rows = 60
+    reads = Read(0, tuple(range(0, 2 * rows, 2)), tuple(range(2, 2 * rows + 1, 2)))
+    values = [Rows("x", 2 * rows, 10), Rows("y", rows, 7, (reads,))]
+    monkeypatch.setattr(repeated_bands, "MOST_APART", apart)
+    period = period_of(values, [band, 1])
+    assert period is not None and period.shift == (band, apart) and period.last - period.first == apart + 1
+    monkeypatch.setattr(repeated_bands, "MOST_APART", apart - 1)
+    assert apart == 1 or period_of(values, [band, 1]) is None

@@ -180,3 +180,14 @@ def test_a_row_that_the_workspace_of_a_band_overwrites_is_not_there_any_more():
     room = contiguous(Pointer(FRAME, read.view.at.offset + 8), (8,), "u1")
     with pytest.raises(PlanError, match=r"reads row \d+ of x2, which is not there"):
         check_rows(values, [*acts[:at], replace(acts[at], workspace=room)], FRAME, frame.nbytes)
+
+
+def test_the_replay_catches_rows_that_a_value_does_not_have():
+    """The fifth row of `x`, which nobody reads."""
+    x, y = Rows("x", 5, 256), Rows("y", 4, 256, (Read(0, (0, 1, 2, 3), (1, 2, 3, 4)),))
+    events = pull_events([x, y], [5, 4])
+    frame = framed([x, y], events, [0, 0], False, 1000, False)
+    acts = acts_of([x, y], frame, [0, 0])
+    check_rows([x, y], acts, FRAME, frame.nbytes)
+    with pytest.raises(PlanError, match="rows 0 to 5 of x follow 0 rows"):
+        check_rows([replace(x, rows=4), y], acts, FRAME, frame.nbytes)

@@ -8,7 +8,8 @@ import pytest
 
 import cgraph as cg
 from cgraph.budget.bands import streamed_bands
-from cgraph.budget.bands.row_rings import pull_events
+from cgraph.budget.bands.repeated_bands import period_of
+from cgraph.budget.bands.row_rings import Read, Rows, pull_events
 from cgraph.budget.bands.streamed_bands import Fed, key_of, value_of
 from cgraph.budget.bands.streamed_rows import by_rows, region_of
 from cgraph.ir.bands import Event
@@ -143,3 +144,17 @@ def test_calls_are_the_same_if_they_do_the_same():
     assert key_of(Act(Call(Pointer(array, 0)))) == key_of(Act(Call(Pointer(array.copy(), 0))))
     assert key_of(Act(Call(Pointer(array, 0)))) != key_of(Act(Call(Pointer(array + 1, 0))))
     assert value_of(base) is base and value_of(array) == array.tobytes()
+
+
+@pytest.mark.parametrize(("band", "rows"), [(4, 60), (6, 60), (2, 31)])
+def test_bands_behind_the_loop_have_the_workspaces_of_the_last_rows_of_the_picture(band, rows, monkeypatch):
+    """A row of the join reads two rows of the other value."""
+    reads = Read(0, tuple(range(0, 2 * rows, 2)), tuple(range(2, 2 * rows + 1, 2)))
+    region, bands = Fed.__new__(Fed), [band, 1]
+    values = [Rows("x", 2 * rows, 10), Rows("y", rows, 7, (reads,))]
+    region.__dict__ |= {"values": values, "alignment": 64, "nbytes": lambda event: event}
+    monkeypatch.setattr(streamed_bands, "loop_frame", lambda values, events, rooms, alignment, period: rooms)
+    period, whole = period_of(values, bands), pull_events(values, bands)
+    rooms = region.looped(bands, period)
+    assert period.last < len(rooms) < len(whole)
+    assert rooms == [*whole[: period.last], *whole[period.last - len(rooms) :]]

@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.code import DONE, Code, Piece, Symbol
+from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
 from cgraph.engine.cpu.make_code import UpdateTarget, code_of
 from cgraph.ir.work import Part
 from cgraph.kernels.control import BEGIN, BETWEEN, SKIP
@@ -89,3 +90,25 @@ def test_the_text_of_code_has_no_characters_of_a_terminal():
     text = code_of([[Part("one\x1b[2J", [call])], [Part("two", [call])]], PLAN).text()
     assert text.isprintable() is False and text.replace("\n", "").isprintable()
     assert [line.partition(":")[0] for line in text.split("\n")] == ["one?[2J", "two"]
+
+
+def test_the_text_of_jumps_and_python_functions_has_their_own_words():
+    skip, called = Skip(7), callback()
+    parts = [
+        Part("m", [marker_call(skip, Pointer(ARENA, 8))]),
+        Part("f", [Call(called, (Pointer(ARENA, 16), 5), 1), Call(called, (6,), 1), Call(called, (), 1)]),
+        Part("m", [marker_call(End(skip))]),
+        Part("f", [Call(called, (Pointer(ARENA, 24), Pointer(ARENA), 9), 1)]),
+    ]
+    lines = code_of([parts], PLAN).text().splitlines()
+    words = ["['arena+8', 7]", "['arena+16', 5]", "[6]", "[]", "['arena+24', 'arena+0', 9]"]
+    assert [line[line.rindex("[") :] for line in lines] == [f"{own} in 1 tasks" for own in words]
+    assert [line.partition(":")[0] for line in lines] == ["m", "f", "f", "f", "f"]
+
+
+@pytest.mark.parametrize(("shares", "threads"), [([(4, 8), (1, 1)], 1), ([(8, 8)], 1), ([(8, 8), (9, 8)], 3), ([], 1)])
+def test_an_instance_has_threads_if_some_call_has_more_tasks_than_one_share(shares, threads):
+    calls = [Call(Kernel("one"), (Pointer(ARENA),), tasks, chunk) for tasks, chunk in shares]
+    code = code_of([[Part("p", calls)]] if calls else [[]], PLAN)
+    program = LoadedCode(code, np.full(len(code.kernels), 1 << 20), 3)
+    assert CpuInstance(program).threads == threads

@@ -3,6 +3,7 @@
 import io
 import os
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 
 from cgraph.engine.cpu import reader as reader_module
 from cgraph.engine.cpu.code import Ring
-from cgraph.engine.cpu.reader import Reader, check_stamp, difference, unchanged_file
+from cgraph.engine.cpu.reader import Reader, ReaderThread, check_stamp, difference, unchanged_file
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
 from cgraph.record import replace
 from cgraph.storage.weight_file import Checksum, digest_of
 from cgraph.system.file_ownership import stamp_of
+from cgraph.system.mapping import new_pages
 from tests.support.patience import PATIENCE
 
 PAGE = 4096
@@ -251,3 +253,28 @@ def test_a_thread_that_is_ended_by_itself_does_not_wait_for_its_own_end(path):
     work.thread = None
     work.close()
     assert work.file.closed
+
+
+@pytest.mark.parametrize("damaged", [None, 0, 1, 2])
+def test_a_piece_is_released_only_after_its_checksum_was_compared_and_none_after_a_damaged_one(damaged):
+    memory = new_pages(3 * PAGE)
+    begin, sizes = np.frombuffer(memory, np.uint8, 1).ctypes.data, (10, 20, 30)
+    for i, nbytes in enumerate(sizes):
+        memory[i * PAGE : i * PAGE + nbytes] = bytes([i + 1]) * nbytes
+    compared: list[bytes] = []
+
+    def fits(i, content):
+        compared.append(bytes(content))
+        return i != damaged
+
+    sums = {7 * i: SimpleNamespace(fits=partial(fits, i)) for i in range(3)}
+    thread = ReaderThread(np.zeros(STALLED + 3, np.int64), None, memory, sums)
+    carried: list[list[int]] = []
+    thread._carry_out = lambda orders: carried.append(orders.tolist()[0]) or True
+    orders = [[7 * i, nbytes, begin + i * PAGE, i // 2, i + 1] for i, nbytes in enumerate(sizes)]
+    thread._read_checked(np.array(orders, np.int64))
+    want = []
+    for i, (offset, nbytes, address, freed, count) in enumerate(orders[: 3 if damaged is None else damaged + 1]):
+        want += [[offset, nbytes, address, freed, count - 1], [0, 0, 0, 0, count - (i == damaged)]]
+    assert carried == want and compared == [bytes([i + 1]) * n for i, n in enumerate(sizes)][: len(want) // 2]
+    assert thread.words[FAILED] == (0 if damaged is None else DAMAGED)

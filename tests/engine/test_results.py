@@ -213,3 +213,15 @@ def test_no_output_moves_where_values_that_overlap_have_several_operands():
     assert results.places_of(compiled)
     several = replace(compiled.usage, pieces=compiled.usage.problem)
     assert results.places_of(compiled_with(compiled, usage=several)) == {}
+
+
+@pytest.mark.parametrize("rows", [slice(30), slice(30, None), slice(10, 20), slice(59)], ids=str)
+def test_a_result_that_is_a_part_of_a_larger_value_stays_in_the_arena(rows):
+    """The step writes the other rows, too."""
+    x, y = variables()
+    total = cg.cumsum(x, 0)
+    for outputs, moved in (([total[rows]], []), ([total[rows], cg.exp(y)], [1])):
+        f = cg.compile(outputs, [x, y])
+        assert direct(f) == moved
+        for a in (A, B):
+            np.testing.assert_array_equal(f(a, B)[0], np.cumsum(a, 0)[rows])

@@ -132,3 +132,14 @@ def test_a_bar_by_rich_is_on_the_error_stream(monkeypatch):
     bar.show(3, 0.25, 0.5)
     bar.close()
     assert sys.stdout.getvalue() == "" and "3/3" in sys.stderr.getvalue()
+
+
+def test_a_bar_by_rich_shows_steps_alone_or_with_their_numbers():
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True, width=100)
+    bar = rich_bar(2, 9, console)
+    (task,) = bar.progress.tasks
+    for arguments, text in (((5,), ""), ((6, 0.25), "loss 0.2500  rate 0.00e+00  "), ((7, 0.5, 0.01, "top 1"), None)):
+        bar.show(*arguments)
+        assert task.completed == arguments[0] and task.total == 9
+        assert task.fields["numbers"] == ("loss 0.5000  rate 1.00e-02  top 1" if text is None else text)
+    bar.close()

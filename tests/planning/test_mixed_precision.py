@@ -95,3 +95,15 @@ def test_unknown_names_are_refused_with_the_names_there():
 def test_a_part_of_a_name_several_names_and_other_letters_are_no_name(name):
     with pytest.raises(GraphError, match="Use names of conv1, conv2"):
         check_names([name], ["conv1", "conv2"], "skip")
+
+
+def test_of_several_unknown_names_the_first_in_the_alphabet_is_told():
+    for names in (["z", "one", "a"], {"z", "a"}, ["a", "z"]):
+        with pytest.raises(
+            GraphError, match="^skip has 'a', which is not a layer of this graph. Use names of one, two$"
+        ):
+            check_names(names, iter(["one", "two"]), "skip")
+    check_names([], [], "skip")
+    check_names(["two", "one"], iter(["one", "two"]), "skip")
+    with pytest.raises(GraphError, match="Use names of none, since it has no products of float32$"):
+        check_names(["a"], [], "skip")

@@ -7,8 +7,11 @@ import cgraph as cg
 from cgraph.errors import GraphError
 from cgraph.ir.graph import apply
 from cgraph.memory.layout import owner_of
+from cgraph.memory.strategies.greedy_by_size import greedy_by_size
+from cgraph.memory.usage import usage_of
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import Full
+from cgraph.record import replace
 from cgraph.view.boxes import VALUE, WORKSPACE
 from cgraph.view.page import page_html
 from cgraph.view.planned import compiled_of, function_svg, memory_of, views_by_owner
@@ -105,3 +108,14 @@ def test_a_box_names_every_view_of_its_value():
     (box,) = [box for box in memory_of(compiled).boxes if box.name.endswith("(sin)") or box.name == "sin"]
     shown = [text.partition(" at ")[0].rpartition(" ")[2] for text in box.views]
     assert len(shown) >= 3 and {"float32[4,8]", "float32[32]", "float32[8,2]"} <= set(shown)
+
+
+def test_the_bound_is_that_of_any_use_of_the_permissions():
+    """Here nothing overwrites, so the bytes in use are more than an overwriting plan needs."""
+    x = cg.Var((64, 64), name="x")
+    compiled = planned(np.tanh(np.sin(np.cos(x) + 1.0)))
+    usage = usage_of(compiled.usage.values, 64, False, False)
+    apart = replace(compiled, usage=usage, plan=greedy_by_size(usage.problem))
+    memory = memory_of(apart)
+    assert memory.lower_bound == compiled.lower_bound == x.nbytes < memory.peak_nbytes == 2 * x.nbytes
+    assert memory.nbytes == 2 * x.nbytes and memory.ratio == 2

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
+from cgraph.planning.mixed_precision import LayerPrecision, MixedPrecision
 from cgraph.record import replace
 from cgraph.view.figures import Alive, Kernels
 from cgraph.view.report_html import STYLE, cell, number, report_html, table
@@ -94,3 +95,13 @@ def test_a_step_that_took_no_time_has_a_cell_like_the_others():
     head, first, second = cells_of(timed, 2)
     assert len(head) == len(first) == len(second) and head[5] == "time"
     assert (first[5], second[5]) == ("0 µs", "250 ms") and (first[-1], second[-1]) == ("a.py:1", "a.py:2")
+
+
+def test_precision_has_a_row_for_each_line_of_its_summary():
+    layers = LayerPrecision("<one>", "bf16", 30), LayerPrecision("two", "float32", 10, "no tiles")
+    precision = MixedPrecision(layers, 0.5, (("y<", 0.25),), "no tiles")
+    assert cells_of(replace(PLAIN, precision=precision), 0)[5:] == [
+        ["precision", "", "", "1 of 2 layers in bf16, 75.0% of their multiply-adds"],
+        ["precision", "", "", "float32: no tiles"],
+        ["precision", "", "", "measured error of y< 0.25; accepted 0.5"],
+    ]
