@@ -147,7 +147,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def conditions_of(condlist: Any, ndim: int) -> Sequence[Any]:
     """Return the conditions on an operand of `ndim` axes: one may stand alone, or as a list of its elements."""
     if isinstance(condlist, list | tuple):
-        return [stacked(condlist)] if ndim and condlist and not np.ndim(condlist[0]) else condlist
+        return [stacked(condlist)] if ndim and condlist and not any(map(np.ndim, condlist)) else condlist
     return [condlist] if np.ndim(condlist) in (0, ndim) else condlist
 
 

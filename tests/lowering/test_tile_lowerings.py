@@ -387,3 +387,19 @@ def test_few_channels_of_plain_images_are_read_as_they_are(channels, groups, pla
     node, target = byte_conv(cg.Var((1, channels, 9, 9), "uint8", "x"), 8, groups=groups), host_target()
     assert byte_tile_shape(node, target, plain) is None and calls == [(node, target, few)]
     assert byte_tile_shape(cg.Var((1, 4, 9, 9)), target, plain) is None and len(calls) == 1
+
+
+def test_each_depthwise_layer_has_its_own_filters():
+    """Two layers without factors, and two of the same filters with others."""
+    x = cg.Var((1, 64, 9, 8), name="x")
+    shared = cg.Const((RNG.standard_normal((64, 1, 3, 3)) / 3).astype("f4"))
+    y = conv(x, 64)
+    y = conv(conv(cg.relu(y), 64, 3, 1, 64), 64, 3, 1, 64)
+    for _ in range(2):
+        y = cg.relu(cg.conv2d(y, shared, 1, 1, 1, 64) * channels(y))
+    y = conv(y, 16, 1)
+    function = compiled(y, [x])
+    assert count(function, WideDepthwise) == 4
+    numbers = RNG.standard_normal(x.shape).astype("f4")
+    want = cg.compile(y, [x])(numbers)
+    assert np.abs(function(numbers) - want).max() <= 0.03 * np.abs(want).max()

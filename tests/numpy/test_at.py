@@ -171,3 +171,19 @@ def test_elements_of_a_mask_of_the_first_axes_are_combined(wrap, how):
         want, ufunc = x.copy(), {"add": np.add, "multiply": np.multiply, "min": np.minimum}.get(how, lambda a, b: b)
         want[m] = ufunc(want[m], 2.5)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("how", UFUNCS)
+@pytest.mark.parametrize(
+    "dtype, other", [("float64", "int8"), ("float64", "float32"), ("int64", "int8"), ("complex64", "float32")]
+)
+def test_values_of_a_narrower_dtype_at_listed_places_are_converted(dtype, other, how):
+    if dtype == "complex64" and how in ("min", "max"):
+        return
+    x, value = np.array([2, 3, 4, 5]).astype(dtype), np.array([2, 1, 3]).astype(other)
+    want = x.copy()
+    UFUNCS[how].at(want, [3, 0, 3], value)
+    for index in ([3, 0, 3], np.array([3, 0, -1])):
+        got = getattr(cg.Var(x.shape, dtype).assign(x).at[index], how)(value).eval()
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got, want)

@@ -80,3 +80,14 @@ def test_quantiles_of_complex_numbers_and_bools_are_as_in_numpy(call):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compare(call, z=np.array([1 + 2j, 3 - 1j, 0.5]), y=np.array([True, False, True]))
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("count", [4, 5])
+def test_a_median_of_what_is_no_number_is_none_wherever_it_stands(count, place):
+    x = np.array([[3.0, -1, 2, 0.5, 7], [1, 5, -2, 4, 0]])[:, :count]
+    x[0, place % count] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compare("np.median(x, 1), np.median(x), np.nanmedian(x, 1), np.median(x, 0, keepdims=True)", x=x)
+        compare("np.quantile(x, [0, 0.5, 1], 1), np.percentile(x, 20)", x=x)

@@ -135,3 +135,12 @@ def test_each_field_makes_another_node():
     assert len({cg.group_norm(x, p, p, 2), cg.group_norm(x, p, p, 4), cg.group_norm(x, p, p, 2, 1e-3)}) == 3
     assert cg.group_norm(x, p, p, 2).op == GroupNorm(2, 1e-5)
     assert len({Lrn(*f) for f in ((2, 1, 1, 1), (3, 1, 1, 1), (2, 2, 1, 1), (2, 1, 2, 1), (2, 1, 1, 2))}) == 5
+
+
+def test_gradients_of_norms_of_no_images_have_no_elements_or_are_zero():
+    x, scale, shift = cg.Var((0, 4, 3), "float64"), cg.Var((4,), "float64"), cg.Var((4,), "float64")
+    for node in (cg.group_norm(x, scale, shift, 2), cg.instance_norm(x, scale, shift)):
+        gradients = cg.gradient(cg.sum(node), [x, scale, shift])
+        to_x, *rest = cg.compile(gradients, [x, scale, shift])(np.zeros((0, 4, 3)), np.ones(4), np.ones(4))
+        assert to_x.shape == (0, 4, 3)
+        np.testing.assert_array_equal(rest, np.zeros((2, 4)))

@@ -112,3 +112,17 @@ def test_boxes_have_no_gradient():
     got, pixels = cg.compile([to_boxes, to_image], [image, boxes])(*values)
     np.testing.assert_array_equal(got, [[3, 0, 0, 0]] * 2)
     assert pixels.sum() > 0
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_gradients_of_boxes_of_no_image_and_of_another_level_are_left_out(engine):
+    """A run of the gradient alone checks no numbers of images."""
+    levels = [cg.Var((2, 1, 4, 4), "float64", f"level{i}") for i in range(2)]
+    g, batch, level = cg.Var((5, 1, 2, 2), "float64", "g"), cg.Var((5,), "int64"), cg.Var((5,), "int64")
+    boxes = np.array([[0.0, 0, 2, 2]] * 5)
+    y = cg.roi_align_levels(levels, boxes, batch, level, (2, 2), (1.0, 1.0))
+    f = cg.compile(cg.gradient(cg.sum(y * g), levels), [g, batch, level], engine=engine)
+    given = np.arange(1.0, 6).reshape(5, 1, 1, 1) * np.ones((5, 1, 2, 2))
+    first, second = f(given, np.array([-1, 0, 1, 1, 2]), np.array([0, 0, 1, 0, 1]))
+    assert_near(first.sum((1, 2, 3)), [8, 16], "float64 formulas")
+    assert_near(second.sum((1, 2, 3)), [0, 12], "float64 formulas")

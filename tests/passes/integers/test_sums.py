@@ -21,6 +21,8 @@ BYTES = cg.Var((2, 5), "uint8", "bytes")
 RANGES = {
     "int8": (-128, 128),
     "uint8 minus its zero point": (-119, 137),
+    "one above int8": (-100, 129),
+    "one below int8": (-129, 100),
     "far above": (40, 296),
     "far below": (-255, 1),
 }
