@@ -265,3 +265,14 @@ def test_a_value_that_cannot_be_computed_fails_each_time_and_other_values_are_co
         assert outside.is_lazy
     np.testing.assert_array_equal(inside, np.arange(5.0) * 2 + 1)
     np.testing.assert_array_equal(xp.take(x, xp.asarray([4])), [8])
+
+
+def test_a_computed_array_is_the_leaf_of_those_that_still_wait_for_it():
+    """A new leaf would make the graph of `later` compute `first` again."""
+    first = xp.exp(ramp())
+    waiting = first * 2
+    node = first.node
+    np.asarray(first)
+    assert not first.is_lazy and waiting.is_lazy and first.node is node
+    later = waiting + first
+    assert set(later.node.operands) == {waiting.node, node}

@@ -1,10 +1,11 @@
 """Calls of the standard: lazy first and eager where the lazy function refuses, signatures from text, wrapping."""
 
-from inspect import Parameter
+from inspect import Parameter, Signature
 
 import numpy as np
 import pytest
 
+from cgraph import array_api as xp
 from cgraph.array_api.array import Array
 from cgraph.array_api.calls import (
     COUNTS,
@@ -113,6 +114,30 @@ def test_arguments_are_prepared_whether_or_not_they_need_binding():
         with pytest.raises(TypeError):
             plain(*arguments, **named)
     assert plain.__name__ == "plain" and "plain" in plain.__doc__
+    for arguments, named in (((1, 2), {"dtype": "float32"}), ((1, 2), {"y": 3})):
+        with pytest.raises(TypeError):
+            plain(*arguments, **named)
+    for arguments, named in (((1, 2, 0), {}), ((1, 2), {"mode": 1})):
+        with pytest.raises(TypeError):
+            keyed(*arguments, **named)
+
+
+FUNCTIONS = {name: f for name, f in vars(xp).items() if isinstance(getattr(f, "__signature__", None), Signature)}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_the_standard_takes_by_name_is_not_taken_by_position_nor_the_other_way_round(name):
+    f, parameters = FUNCTIONS[name], FUNCTIONS[name].__signature__.parameters.values()
+    by_position = [p for p in parameters if p.kind is not Parameter.KEYWORD_ONLY]
+    operands = [np.ones((2, 2))] * len(by_position)
+    with pytest.raises(TypeError, match="too many positional arguments"):
+        f(*operands, 1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'unknown'"):
+        f(*operands, unknown=1)
+    for p in by_position:
+        if p.kind is Parameter.POSITIONAL_ONLY:
+            with pytest.raises(TypeError):
+                f(*operands, **{p.name: 1})
 
 
 def test_which_values_and_dtypes_are_complex():

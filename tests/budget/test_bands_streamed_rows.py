@@ -30,6 +30,16 @@ def test_sources_replace_the_inputs_everywhere_and_sinks_end_the_outputs_that_ar
     assert by_rows((y,), {}, ()) == (y,)
 
 
+def test_a_root_that_is_delivered_by_rows_is_whole_where_it_is_another_root():
+    """As the value of an update edge, which stores all of it."""
+    x = image()
+    y = x * 2
+    ports = {0: RowPort("first", y.spec), 2: RowPort("third", y.spec)}
+    first, whole, third = by_rows((y, y, y), ports, (x,))
+    assert first.operands == third.operands == (whole,) and not isinstance(whole.op, RowSink)
+    assert (first.op.port, third.op.port) == (ports[0], ports[2])
+
+
 def test_only_a_source_makes_a_schedule_one_by_rows():
     x = image()
     y = conv(x, 4)

@@ -36,6 +36,39 @@ def test_true_gives_the_smallest_plan_of_segments(training):
     assert [x.spec for x in choice[0].layout.lasting] == [x.spec for x in whole[0].layout.lasting]
 
 
+@pytest.mark.parametrize("least_nbytes", [[70], [120, 80], [120, 110]])
+def test_a_plan_that_fits_is_made_lighter_and_one_that_does_not_is_made_smaller(monkeypatch, least_nbytes):
+    """Segments first; if they do not fit, the smallest plan; if one fits, the one with the least work."""
+    calls = []
+
+    def choice(name, nbytes):
+        return name, SimpleNamespace(nbytes=nbytes)
+
+    class Reruns:
+        def __init__(self, *given):
+            pass
+
+        def segmented(self, nbytes):
+            calls.append(("segmented", nbytes))
+            return choice("segmented", least_nbytes[0]), "order"
+
+        def smallest(self, best, order):
+            calls.append(("smallest", best[0], order))
+            return choice("smallest", least_nbytes[1]), "shorter"
+
+        def lightest(self, nbytes, best, order):
+            calls.append(("lightest", nbytes, best[0], order))
+            return choice("lightest", nbytes), "lighter"
+
+    monkeypatch.setattr(fit_reruns, "Rematerialisation", Reruns)
+    (name, plan) = rematerialise(None, 100.5, None)
+    fits = least_nbytes[-1] <= 100
+    smaller = [("smallest", "segmented", "order")] * (len(least_nbytes) - 1)
+    best = ("smallest", "shorter") if smaller else ("segmented", "order")
+    assert calls == [("segmented", 100), *smaller, *([("lightest", 100, *best)] if fits else [])]
+    assert (name, plan.nbytes) == (("lightest", 100) if fits else ("smallest", least_nbytes[-1]))
+
+
 def test_a_number_of_bytes_is_met_with_as_little_work_as_it_needs(training):
     planner, whole = training
     least = rematerialise(whole, 1, planner)

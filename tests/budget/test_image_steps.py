@@ -93,3 +93,10 @@ def test_what_depends_on_any_input_is_a_step():
     for i in range(1, 4):
         names = [step.name for step in image_steps(outputs, inputs[:i])]
         assert names == ["left", "middle", "right"][:i]
+
+
+def test_steps_are_in_the_order_in_which_the_user_wrote_them():
+    x = cg.Var((1, 3, 8, 8), name="x")
+    first, second, third = (cg.conv2d(x, cg.Var((3, 3, n, n))) for n in (1, 3, 5))
+    for outputs in ((third, first, second), (second, third, first)):
+        assert [step.shape for step in image_steps(outputs, (x,))[1:]] == [(3, 8, 8), (3, 6, 6), (3, 4, 4)]

@@ -2,13 +2,14 @@ import json
 import re
 import xml.etree.ElementTree as xml
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.cli import main
-from cgraph.cli.curve import RUNGS, curve_of
+from cgraph.cli.curve import RUNGS, curve_of, regions_of
 from cgraph.cli.model import load_model
 from cgraph.ops.physical.stream import Stream
 
@@ -153,3 +154,15 @@ def test_a_plan_that_changes_nothing_is_kept_without_bands(tmp_path, capsys):
     kept = tmp_path / "plan.json"
     assert plan(capsys, IMAGES, "--budget", "1GiB", "--save", str(kept))[0] == 0
     assert "regions" not in json.loads(kept.read_text())
+
+
+def test_a_region_is_where_its_workspace_lies_among_values_that_share_bytes():
+    """Values that overwrite one another have one offset in the plan, so operands and values have other numbers."""
+    layout = load_model(IMAGES).compiled(budget=least_point(IMAGES).nbytes).compiled.layout
+    (node,) = (node for node in layout.steps if isinstance(node.op, Stream))
+    room, plan = layout.workspace_of[node], object()
+    usage = SimpleNamespace(offset=lambda of, value: (of, value))
+    for rooms, want in (({node: room}, (plan, room)), ({}, None)):
+        candidate = SimpleNamespace(layout=SimpleNamespace(steps=layout.steps, workspace_of=rooms), usage=usage)
+        (region,) = regions_of((candidate, plan))
+        assert region["offset"] == want and layout.steps[region["step"]] is node

@@ -1,5 +1,7 @@
 """``cgraph show``: a model's graph as text."""
 
+from itertools import combinations
+
 import pytest
 
 import cgraph as cg
@@ -44,3 +46,11 @@ def test_the_compiled_graph_is_shown_as_it_runs(model, capsys):
 def test_an_unknown_pass_is_refused_with_those_that_there_are(model, capsys):
     assert main(["show", model, "--after", "nothing"]) == 2
     assert "Use one of tidy_loops" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags", combinations((("--after", "all"), ("--trace",), ("--compiled",)), 2), ids=str)
+def test_only_one_graph_is_shown(model, capsys, flags):
+    with pytest.raises(SystemExit) as ended:
+        main(["show", model, *flags[0], *flags[1]])
+    assert ended.value.code == 2
+    assert f"argument {flags[1][0]}: not allowed with argument {flags[0][0]}" in capsys.readouterr().err

@@ -31,6 +31,27 @@ def test_names_and_codes_lead_back_to_the_dtype(name):
     assert foreign_storage(dtype) is None
 
 
+@pytest.mark.parametrize("name", [*PLAIN, *STORED])
+def test_a_name_may_be_a_string_of_numpy(name):
+    dtype = resolve_dtype(np.array([name])[0])
+    assert dtype == resolve_dtype(name) == resolve_dtype(np.str_(code_of(dtype)))
+
+
+@pytest.mark.parametrize("target", [*PLAIN, *STORED])
+@pytest.mark.parametrize("name", [*PLAIN, *STORED])
+def test_every_dtype_becomes_every_other_one(name, target):
+    """The numbers are exact in all of them, but for True."""
+    if "complex" in name and "complex" not in target:
+        pytest.skip("NumPy warns of the imaginary parts")
+    numbers = np.array([[0, 1, 2], [1, 0, 1]], "float64")
+    x = convert(numbers, resolve_dtype(name))
+    y = convert(x, resolve_dtype(target))
+    assert x.dtype == resolve_dtype(name) and y.dtype == resolve_dtype(target) and y.shape == (2, 3)
+    want = numbers.astype(bool).astype("float64") if "bool" in (name, target) else numbers
+    np.testing.assert_array_equal(convert(y, np.dtype("complex128")), want)
+    assert (y is x) == (x.dtype == y.dtype)
+
+
 def test_codes_are_numpys_short_ones():
     assert [code_of(np.dtype(n)) for n in ("bool", "uint8", "int64", "float32", "complex128")] == [
         "b1",

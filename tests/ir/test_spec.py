@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.spec import LARGEST, MOST_AXES, Bundle, Spec, dtype_of, shape_of
-from cgraph.system.alignment import aligned
+from cgraph.system.alignment import ALIGNMENT, aligned
 
 F32, U8 = np.dtype("float32"), np.dtype("uint8")
 
@@ -107,3 +107,12 @@ def test_the_other_byte_order_is_refused_with_the_conversion_that_works():
             with pytest.raises(DTypeError, match=rf"other byte order; convert the array with x.astype\('{kind}'\)"):
                 use(x)
         assert cg.jit(lambda x: x + 1)(x.astype(kind)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", [U8, F32, np.dtype("float64"), np.dtype("complex128")])
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 100, 1000])
+def test_no_result_of_several_begins_before_the_end_of_the_one_before(dtype, size):
+    bundle = Bundle((Spec((size,), dtype), Spec((2, size), dtype), Spec((), U8)))
+    for spec, begin, end in zip(bundle.specs, bundle.offsets, bundle.offsets[1:]):
+        assert begin + spec.nbytes <= end < begin + spec.nbytes + ALIGNMENT and begin % ALIGNMENT == 0
+    assert bundle.nbytes == bundle.offsets[-1]

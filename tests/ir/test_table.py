@@ -82,3 +82,13 @@ def test_a_table_that_was_emptied_is_not_swept_at_each_entry():
     for i in range(100):
         table.put((1, i), cg.Var((1,)))
     assert len(table.entries) >= 100
+
+
+def test_after_a_burst_of_nodes_that_are_gone_a_table_is_small_again():
+    table, kept = NodeTable(), [cg.Var((1,)) for _ in range(4 * LEAST_SWEPT)]
+    for i, x in enumerate(kept):
+        table.put((0, i), x)
+    del kept, x
+    for i in range(12 * LEAST_SWEPT):
+        table.put((1, i), cg.Var((1,)))
+    assert len(table.entries) <= LEAST_SWEPT + 1
