@@ -129,3 +129,22 @@ def test_an_output_that_is_a_part_of_a_constant_is_that_part(tmp_path, rows):
     function.save(tmp_path / "saved")
     got = cg.load(tmp_path / "saved")(np.zeros(2, "f4"))[0]
     np.testing.assert_array_equal(got, np.arange(20, dtype="f4").reshape(4, 5)[rows, ::2])
+
+
+def test_vars_that_no_output_reads_keep_their_values(tmp_path):
+    """Of four Vars two are read, and two are written; one of each is both."""
+    x = cg.Var((2,), name="x")
+    names = {name: cg.Var((2,), name=name) for name in ("both", "read", "written", "counted")}
+    for i, v in enumerate(names.values()):
+        v.assign(np.full(2, 10.0 + i, "f4"))
+    both, read, written, counted = names.values()
+    function = cg.compile(x + both + read, [x], updates={both: both + x, written: x * 3, counted: counted + 1})
+    function.save(tmp_path / "saved")
+    loaded = cg.load(tmp_path / "saved")
+    assert {name: y.value.tolist() for name, y in loaded.state.items()} == {
+        name: v.value.tolist() for name, v in names.items()
+    }
+    for f in (function, loaded):
+        f(np.ones(2, "f4"))
+    for name, v in names.items():
+        np.testing.assert_array_equal(loaded.state[name].value, v.value)

@@ -427,3 +427,15 @@ def test_exports_without_state_constants_or_steps_and_of_parts_of_constants_have
     assert run_export(tmp_path / "m").outputs == (tmp_path / "m/check/out.bin").read_bytes()
     assert (result.arena_nbytes, result.constant_nbytes >= sizes[1], result.state_nbytes) == (sizes[0], True, sizes[2])
     assert str(result).splitlines()[1].startswith(f"RAM    arena {sizes[0]} B, state 0 B, stack ")
+
+
+@pytest.mark.parametrize("options", [{"weights_dtype": "bfloat16"}, {"passes": False}, {"budget": 1 << 20}], ids=str)
+def test_check_vectors_are_those_of_the_options(options, tmp_path):
+    """Weights of bfloat16 give other numbers; the vectors are those that the file computes."""
+    x, w = cg.Var((5, 400), name="x"), cg.Const(np.random.default_rng(0).standard_normal((400, 300)).astype("f4"))
+    y, target = cg.tanh(x @ w), host_target().name
+    cg.export(y, x, tmp_path / "m", target=target, **options)
+    (values,) = inputs_of(tmp_path / "m", [x])
+    want = cg.compile(y, x, engine=CpuEngine(target), **options)(values)
+    assert (tmp_path / "m/check/out.bin").read_bytes() == want.tobytes()
+    assert (want == cg.compile(y, x, engine=CpuEngine(target))(values)).all() == ("weights_dtype" not in options)

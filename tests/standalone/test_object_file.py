@@ -26,6 +26,7 @@ def test_bytes_are_written_as_text_or_filled_into_their_place(nbytes, kind):
     if nbytes < SMALL:
         assert blob.fill(b"any file") == b"any file" and blob.definition.count("\\") == nbytes
         return
+    assert "externally_initialized" in blob.definition and len(blob.definition) < SMALL
     hole = blob.marker + bytes(nbytes - len(blob.marker) - 1) + b"\1"
     assert blob.fill(b"head" + hole + b"tail") == b"head" + raw + b"tail"
 

@@ -41,6 +41,7 @@ class Registers:
     def put(self, name, value):
         register = self.values.register(name)
         np.copyto(register, bits(value, register.dtype), where=self.mask, casting="unsafe")
+        return self
 
     def does(self, *lines):
         for line in lines:
@@ -72,6 +73,9 @@ def test_signs_decide_comparisons_shifts_and_wide_products():
     assert (run.does("mad.lo.s32 %r3, %r1, %r2, 5;")["r3", "i4"] == -19).all()
     run.put("%rd2", np.int64(2**40))
     assert (run.does("mad.wide.s32 %rd1, %r1, %r2, %rd2;")["rd1", "i8"] == 2**40 - 24).all()
+    run.put("%rs1", np.int16(-8)).put("%rs2", np.int16(3)).put("%r4", np.int32(2**20))
+    assert (run.does("mad.wide.s16 %r3, %rs1, %rs2, %r4;")["r3", "i4"] == 2**20 - 24).all()
+    assert (run.does("mad.wide.u16 %r3, %rs1, %rs2, %r4;")["r3", "u4"] == 2**20 + (2**16 - 8) * 3).all()
     assert (run.does("cvt.rzi.s32.f32 %r3, 0fC02CCCCD;")["r3", "i4"] == -2).all()  # -2.7
     assert (run.does("cvt.rni.s32.f32 %r3, 0fC02CCCCD;")["r3", "i4"] == -3).all()
 
