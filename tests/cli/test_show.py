@@ -48,7 +48,7 @@ def test_an_unknown_pass_is_refused_with_those_that_there_are(model, capsys):
     assert "Use one of tidy_loops" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("flags", combinations((("--after", "all"), ("--trace",), ("--compiled",)), 2), ids=str)
+@pytest.mark.parametrize("flags", [*combinations((("--after", "all"), ("--trace",), ("--compiled",)), 2)], ids=str)
 def test_only_one_graph_is_shown(model, capsys, flags):
     with pytest.raises(SystemExit) as ended:
         main(["show", model, *flags[0], *flags[1]])

@@ -33,6 +33,19 @@ def test_a_plan_outside_its_arena_is_refused(plan, complaint):
         check_plan(problem_of([(64, 0, 1), (64, 1, 2)], alignment=64), plan)
 
 
+@pytest.mark.parametrize("nbytes", [0, 64])
+@pytest.mark.parametrize(
+    ("at", "complaint"),
+    [(-64, "begins before the arena"), (32, "is not aligned to 64"), (192, "leaves the arena of 128")],
+)
+def test_each_operand_lies_in_the_arena_even_one_of_no_bytes(nbytes, at, complaint):
+    """Results without elements have addresses, too, which kernels may align."""
+    problem = problem_of([(64, 0, 1), (nbytes, 1, 2)], alignment=64)
+    check_plan(problem, Plan((0, 64), 128))
+    with pytest.raises(PlanError, match=complaint):
+        check_plan(problem, Plan((0, at), 128))
+
+
 def test_operands_may_share_when_never_in_use_together():
     check_plan(problem_of([(8, 0, 1), (8, 2, 3)]), Plan((0, 0), 8))
 

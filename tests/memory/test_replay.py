@@ -226,6 +226,19 @@ def test_bytes_of_a_value_that_is_always_there_are_nobody_elses():
         check_replay(run.steps, run.views, run.works, run.workspaces, run.nbytes, run.kept, always=(a,))
 
 
+@pytest.mark.parametrize("view", [lambda a: cg.reshape(a, (1, *a.shape)), lambda a: a[1:], lambda a: cg.flip(a, 0)])
+def test_a_view_that_is_always_there_owns_the_bytes_of_the_whole(view):
+    a = cg.sin(vector("a"))
+    part = view(a)
+    total = cg.sum(cg.exp(vector("b"))) + cg.sum(cg.cos(part))
+    run = run_of(planned(total))
+    exp = next(n for n in run.steps if n.op.name == "exp")
+    order = (exp, *(n for n in run.steps if n is not exp))
+    run = replace(run.moved(a, run.views[exp].at.offset), steps=order)
+    with pytest.raises(PlanError, match="should be its own at every step"):
+        check_replay(run.steps, run.views, run.works, run.workspaces, run.nbytes, run.kept, always=(part,))
+
+
 def test_several_results_lie_in_one_step_each_in_its_place():
     values, places = cg.top_k(cg.exp(vector()), 5)
     run = run_of(planned(values, places))
