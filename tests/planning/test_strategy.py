@@ -49,6 +49,24 @@ def test_a_wrong_plan_and_what_is_no_plan_are_refused():
         cg.compile(y, [x], memory=lambda problem: 3)
 
 
+def test_a_strategy_keeps_its_name_and_text_and_may_return_a_plan_of_its_own_class():
+    class OwnPlan(cg.Plan):
+        """A plan with a field that only its strategy reads."""
+
+        rounds: int = 3
+
+    def counting(problem: cg.Problem) -> cg.Plan:
+        """One operand behind another, with a count."""
+        plan = mine(problem)
+        return OwnPlan(plan.offsets, plan.nbytes, "counting")
+
+    checked = strategies.returning_plans(counting)
+    assert (checked.__name__, checked.__doc__) == ("counting", "One operand behind another, with a count.")
+    assert checked(cg.Problem(())).rounds == 3
+    y, x = network()
+    assert cg.compile(y, [x], memory=counting).plan.strategy == "counting"
+
+
 class Added:
     """An entry point."""
 

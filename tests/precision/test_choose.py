@@ -103,6 +103,9 @@ def test_a_processor_that_gains_nothing_computes_in_float32_and_says_why(monkeyp
     assert not function.precision.bf16_layers and not function.precision.errors
     assert "portable has no instruction that multiplies bfloat16 numbers" in str(function.precision)
     np.testing.assert_array_equal(function(SAMPLES[0]), compiled(None, CpuEngine)(SAMPLES[0]))
+    assert not compiled(cg.Tolerance(1.0, SAMPLES, skip=["w1"]), CpuEngine).precision.bf16_layers, "w1 is a layer"
+    with pytest.raises(GraphError, match=r"skip has 'w9', which is not a layer .* Use names of w0, w1, w2, w3"):
+        compiled(cg.Tolerance(1.0, SAMPLES, skip=["w9"]), CpuEngine)
     elsewhere = compiled(compiled(cg.Tolerance(1.0, SAMPLES)).precision, CpuEngine).precision
     assert not elsewhere.bf16_layers and not elsewhere.errors, "errors of another choice are not this one's"
 
