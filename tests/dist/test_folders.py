@@ -71,6 +71,8 @@ def test_keys_tell_names_and_borders_of_files_apart():
 def test_each_factory_is_one_of_its_own_and_gives_a_function(one):
     make = folders.ship(lambda: one)
     assert make.files == {} and make.opened(1) is one and folders.ship(lambda: one).key != make.key
+    factory = lambda: one  # noqa: E731 - it may give another function each time, so each message has its own key
+    assert len({folders.ship(factory).key for _ in range(10)}) == 10
     with pytest.raises(InputError, match="the factory gave 3, not a compiled function"):
         folders.ship(lambda: 3).opened(1)
     with pytest.raises(InputError, match="3 is not a compiled function, a saved folder or a factory"):

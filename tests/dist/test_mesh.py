@@ -345,6 +345,35 @@ def test_giving_up_ends_all_connections_and_closing_closes_them():
         other.close()
 
 
+@pytest.mark.parametrize("broken", [1, 2, 3])
+def test_giving_up_ends_all_connections_but_the_one_that_is_broken(broken):
+    made = unconnected()
+    pairs = {i: pair() for i in (1, 2, 3)}
+    made.links = {i: link for i, (link, _) in pairs.items()}
+    made.links[broken].socket.close()
+    made.give_up()
+    for link, other in pairs.values():
+        other.setblocking(False)
+        assert other.recv(1) == b""
+        link.socket.close()
+        other.close()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_connection_that_takes_nothing_has_not_moved(count):
+    """So its member is asked whether it is alive, however much is waiting."""
+
+    def later(view):
+        raise BlockingIOError
+
+    link = Link(1, SimpleNamespace(setblocking=lambda flag: None, setsockopt=lambda *args: None, send=later))
+    for step in range(count):
+        link.send(7, step, np.ones(4, "f4"))
+    assert not link.move() and not link.move()
+    link.socket.send = len
+    assert link.move() and link.is_done
+
+
 @pytest.mark.parametrize(
     "error", [ssl.SSLError("bad record"), TimeoutError("timed out"), ConnectionResetError("reset")]
 )

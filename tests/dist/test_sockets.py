@@ -179,6 +179,9 @@ def test_a_door_that_is_closed_keeps_nobody():
             time.sleep(0.01)
         door.close()
         assert left_alone(member) and left_alone(silent) and not door.waiting
+        while door.listener.fileno() >= 0 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert door.listener.fileno() == -1, "others would still connect to it, and wait"
 
 
 @pytest.mark.parametrize("closed_before", [True, False])

@@ -82,7 +82,8 @@ def test_the_remainder_is_exact_at_any_distance_of_exponents(target):
         (1, tiny),
         (2.0**1023, tiny),
     ]
-    x, y = (np.concatenate([a, b]) for a, b in zip((x, y), np.array(ends).T))
+    low, near = (rng.integers(1, 2**53, 400) * tiny for _ in range(2))  # on both sides of the least normal number
+    x, y = (np.concatenate([a, b, c]) for a, b, c in zip((x, y), np.array(ends).T, (-low, near)))
     got = computed(remainder, x, y, target=replace(target, has_libc=False))
     want = [float(abs(Fraction(a)) % abs(Fraction(b))) for a, b in zip(x, y)]
     np.testing.assert_array_equal(got, np.copysign(want, x))
