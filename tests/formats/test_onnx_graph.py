@@ -292,7 +292,9 @@ def spent(graph, outer=0):
     """The work and the nodes that building a graph charges, below a number of scopes."""
     allowance = Allowance(0)
     evaluator = Evaluator(allowance, {})
-    builder = OnnxGraphBuilder({}, {}, array_of, evaluator, LengthBounds({}, allowance), Vocabulary(allowance))
+    builder = OnnxGraphBuilder(
+        {}, {}, array_of, lambda attribute: None, evaluator, LengthBounds({}, allowance), Vocabulary(allowance)
+    )
     scope = ChainMap({v.name: None for v in graph.input})
     for _ in range(outer):
         scope = scope.new_child()

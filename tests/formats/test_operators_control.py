@@ -48,11 +48,12 @@ def has_loop(raw: bytes, **options: Any) -> bool:
 ROW = node("Gather", ["x", "i"], ["r"])
 TWO_ROWS = [ROW, node("Unsqueeze", ["r", "zero"], ["u"]), node("Concat", ["all", "u", "u"], ["more"], axis=0)]
 OPEN = node("Add", ["s", "s"], ["next"])
-GROWN = body([*TWO_ROWS, OPEN, node("Mul", ["r", "two"], ["z"])], "all s", "more next z", z=(3,))
+DOUBLED = [node("Add", ["s", "s"], ["twice"]), node("Concat", ["twice", "s"], ["next"], axis=0)]
+GROWN = body([*TWO_ROWS, *DOUBLED, node("Mul", ["r", "two"], ["z"])], "all s", "more next z", z=(3,))
 
 
 def test_rows_are_appended_in_rounds_that_are_written_out():
-    """The other state has a dynamic length, so the body is not built once; the first grows by two rows a round."""
+    """The other state doubles its length, so the body is not built once; the first grows by two rows a round."""
     raw = looped(GROWN, "n go first some", "y last z")
     assert not has_loop(raw, maximum={"n": 4})
     agrees(raw, feeds((0, 1, 3, 4)), {"n": 4})
@@ -75,7 +76,7 @@ def test_rows_whose_number_only_a_run_knows_cannot_be_appended():
 
 
 def test_a_written_out_loop_that_goes_on_after_its_maximum_is_said():
-    ends = [OPEN, node("ReduceMax", ["next"], ["top"], keepdims=0), node("Less", ["top", "most"], ["small"])]
+    ends = [*DOUBLED, node("ReduceMax", ["next"], ["top"], keepdims=0), node("Less", ["top", "most"], ["small"])]
     raw = looped(body(ends, "s", "next", "small"), "- go some", "y")
     assert not has_loop(raw, maximum={"y": 4})
     agrees(raw, feeds((0,), (0b101101, 0b111111), most=20), {"y": 4})

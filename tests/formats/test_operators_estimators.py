@@ -471,7 +471,7 @@ def test_trees_without_weights_return_the_base_values(base):
         ({"nodes_modes": ["BRANCH_NEAR", "LEAF", "LEAF"]}, "BRANCH_NEAR"),
         ({"nodes_values": [0.0]}, "different lengths"),
         ({"nodes_nodeids": [0, 1, 1]}, "is listed twice"),
-        ({"nodes_truenodeids": 1}, "attribute nodes_truenodeids is not a list of integers"),
+        ({"nodes_truenodeids": 1}, "attribute nodes_truenodeids is not a list of numbers"),
         ({"nodes_featureids": [0.5, 0.0, 0.0]}, "attribute nodes_featureids is not a list of integers"),
         ({"nodes_modes": "LEAF"}, "attribute nodes_modes is not a list of strings"),
         ({"nodes_modes": [1, 2, 3]}, "attribute nodes_modes is not a list of strings"),

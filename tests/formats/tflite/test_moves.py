@@ -10,14 +10,14 @@ from cgraph.formats.tflite.context import ON_BYTES, ON_WORDS, OPERATORS
 from tests.support.tflite_models import Network, results_of
 
 COMPUTE = set(
-    "ADD ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D DEQUANTIZE EXP "
-    "FULLY_CONNECTED GELU HARD_SWISH IF LEAKY_RELU LOGISTIC LSTM MAX_POOL_2D MEAN MUL PRELU QUANTIZE READ_VARIABLE "
-    "RELU RELU6 RELU_N1_TO_1 RESIZE_BILINEAR SOFTMAX SUB SVDF TANH TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM "
-    "WHILE".split()
+    "ADD ARG_MAX ARG_MIN ASSIGN_VARIABLE AVERAGE_POOL_2D BATCH_MATMUL CONV_2D DEPTHWISE_CONV_2D DEQUANTIZE "
+    "EMBEDDING_LOOKUP EXP FULLY_CONNECTED GELU HARD_SWISH IF LEAKY_RELU LOGISTIC LSTM MAX_POOL_2D MEAN MUL "
+    "PRELU QUANTIZE READ_VARIABLE RELU RELU6 RELU_N1_TO_1 RESIZE_BILINEAR SOFTMAX STABLEHLO_COMPOSITE SUB "
+    "SVDF TANH TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM WHILE".split()
 )
 ON_16_BITS = set(
-    "ADD ASSIGN_VARIABLE CONV_2D DEPTHWISE_CONV_2D DEQUANTIZE IF LEAKY_RELU LSTM QUANTIZE READ_VARIABLE SOFTMAX SUB "
-    "SVDF TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM WHILE".split()
+    "ADD ASSIGN_VARIABLE CONV_2D DEPTHWISE_CONV_2D DEQUANTIZE IF LEAKY_RELU LSTM QUANTIZE READ_VARIABLE "
+    "SOFTMAX STABLEHLO_COMPOSITE SUB SVDF TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM WHILE".split()
 )
 IMAGE = (2, 4, 6, 3)
 
@@ -30,7 +30,7 @@ MOVES = {  # shape of the operand, the others, the number of results, options
     "BATCH_TO_SPACE_ND": ((4, 2, 3, 2), [whole(2, 2), whole(0, 1, 1, 0, shape=(2, 2))], 1, {}),
     "BROADCAST_TO": ((3, 1), [whole(2, 3, 4)], 1, {}), "CONCATENATION": (IMAGE, "itself", 1, {"axis": 2}),
     "DEPTH_TO_SPACE": ((1, 2, 3, 8), [], 1, {"block": 2}), "EXPAND_DIMS": (IMAGE, [whole(1)], 1, {}),
-    "GATHER": (IMAGE, [whole(2, 0, 1, 1)], 1, {"axis": 3}),
+    "GATHER": (IMAGE, [whole(2, 0, 1, 1)], 1, {"axis": 3}), "MATRIX_DIAG": ((3, 4), [], 1, {}),
     "GATHER_ND": ((3, 4), [whole(2, 1, 0, 3, shape=(2, 2))], 1, {}),
     "MAXIMUM": (IMAGE, "itself", 1, {}), "MINIMUM": (IMAGE, "itself", 1, {}),
     "MIRROR_PAD": ((3, 4), [whole(1, 2, 0, 3, shape=(2, 2))], 1, {}),
@@ -46,7 +46,10 @@ MOVES = {  # shape of the operand, the others, the number of results, options
     "TILE": ((3, 4), [whole(2, 3)], 1, {}), "TRANSPOSE": (IMAGE, [whole(3, 0, 2, 1)], 1, {}),
     "UNPACK": ((3, 4), [], 4, {"count": 4, "axis": 1}),
 }  # fmt: skip
-OTHERS = {"DENSIFY", "PADV2", "SPLIT", "TOPK_V2"}  # of other operands: below, and in the tests of their own
+OTHERS = set(
+    "DENSIFY DILATE DYNAMIC_UPDATE_SLICE MATRIX_SET_DIAG PADV2 REVERSE_SEQUENCE SCATTER_ND SPARSE_TO_DENSE "
+    "SPLIT TOPK_V2".split()
+)  # of other operands: below, and in the tests of their own
 
 
 def test_each_operator_computes_with_quantised_values_or_moves_them_or_refuses_them():
