@@ -126,7 +126,10 @@ def test_fused_activations(number, want):
 def test_an_importer_says_what_it_does_with_bytes(monkeypatch):
     monkeypatch.setattr("cgraph.formats.tflite.context.OPERATORS", names := {})
     monkeypatch.setattr("cgraph.formats.tflite.context.ON_BYTES", on_bytes := {})
+    monkeypatch.setattr("cgraph.formats.tflite.context.ON_WORDS", on_words := set())
     operator("A", "B", on_bytes=False)(len)
     operator("C")(len)
     operator("D", on_bytes=True)(len)
-    assert set(names) == set("ABCD") and on_bytes == {"A": False, "B": False, "D": True}
+    operator("E", on_bytes=True, on_words=True)(len)
+    assert set(names) == set("ABCDE") and on_bytes == {"A": False, "B": False, "D": True, "E": True}
+    assert on_words == {"A", "B", "E"}
