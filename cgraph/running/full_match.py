@@ -15,7 +15,7 @@ def full_match(pattern: str) -> Callable[[str], bool]:
     """Return a function that tells whether a pattern matches a whole text. Source: RE2's page on syntax.
 
     Raises
-        FormatError: it is no pattern, is longer than `LONGEST` characters, or takes more than `MOST_MEMORY` bytes
+        FormatError: RE2 cannot read it, it is longer than `LONGEST` characters, or it takes more than `MOST_MEMORY` bytes
         UnavailableError: google-re2 is not installed
     """
     try:
@@ -34,7 +34,7 @@ def full_match(pattern: str) -> Callable[[str], bool]:
     def matches(text: str) -> bool:
         try:
             return compiled.fullmatch(text) is not None
-        except UnicodeEncodeError:  # half of a surrogate pair is no character
+        except UnicodeEncodeError:  # half of a surrogate pair is not a character
             return False
 
     return matches

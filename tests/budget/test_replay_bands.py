@@ -183,7 +183,7 @@ def test_a_row_that_the_workspace_of_a_band_overwrites_is_not_there_any_more():
 
 
 def test_the_replay_catches_rows_that_a_value_does_not_have():
-    """The fifth row of `x`, which nobody reads."""
+    """The fifth row of `x`, which no step reads."""
     x, y = Rows("x", 5, 256), Rows("y", 4, 256, (Read(0, (0, 1, 2, 3), (1, 2, 3, 4)),))
     events = pull_events([x, y], [5, 4])
     frame = framed([x, y], events, [0, 0], False, 1000, False)

@@ -306,7 +306,7 @@ def test_states_grow_as_in_onnxruntime(name):
 
 @pytest.mark.parametrize("kept", [0, 1, 4])
 def test_a_state_of_a_dynamic_length_grows(kept):
-    """What lies behind its length at the start is no zero."""
+    """What lies behind its length at the start is not zero."""
     before = [node("Compress", ["all", "mask"], ["x_0"], axis=1)]
     raw = grown(OF_ROW, {"x": "more"}, before=before, inputs={"all": ("f4", (2, 5)), "mask": ("?", (5,))})
     table = np.random.default_rng(2).normal(size=(2, 5)).astype("f4")

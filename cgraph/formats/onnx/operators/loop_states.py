@@ -102,7 +102,7 @@ def growth_of(c: Context, before: Length, after: Length, most: int) -> Growth | 
 
 
 def make_growth(rise: float, max_length: float, is_steady: bool) -> Growth | None:
-    """Return a Growth; None if its maximum is no size of an array."""
+    """Return a Growth; None if no array can be that long."""
     return Growth(int(rise), int(max_length), is_steady) if max_length < LONGEST else None
 
 
