@@ -15,7 +15,7 @@ def full_match(pattern: str) -> Callable[[str], bool]:
     """Return a function that tells whether a pattern matches a whole text. Source: RE2's page on syntax.
 
     Raises
-        FormatError: RE2 cannot read it, it is longer than `LONGEST` characters, or it takes more than `MOST_MEMORY` bytes
+        FormatError: RE2 cannot read it, or it has more than `LONGEST` characters or `MOST_MEMORY` bytes
         UnavailableError: google-re2 is not installed
     """
     try:
