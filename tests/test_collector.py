@@ -1,6 +1,8 @@
 """Python's collector runs rarely while modules are loaded and graphs are compiled."""
 
 import gc
+import sys
+import weakref
 
 import pytest
 
@@ -62,3 +64,72 @@ def test_a_compile_collects_rarely(monkeypatch):
     x = cg.Var((3,), "f4")
     cg.compile(x + 1, x)
     assert thresholds == [RARE] and gc.get_threshold() == (500, 9, 8)
+
+
+@pytest.fixture
+def no_collections():
+    """No object is frozen, as in a user's process; `conftest.py` freezes those of the tests."""
+    gc.unfreeze()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.freeze()
+
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+
+
+@pytest.fixture
+def new_module(monkeypatch):
+    """Return a function that loads a module, as far as the context can tell."""
+    return lambda: monkeypatch.setitem(sys.modules, "cgraph_collector_test", gc)
+
+
+def young():
+    return {id(x) for generation in (0, 1) for x in gc.get_objects(generation)}
+
+
+def test_what_a_context_creates_beside_loaded_modules_is_old_at_its_end(no_collections, new_module):
+    with rare_collections():
+        new_module()
+        kept = [[] for _ in range(1000)]
+    assert not young() & {id(x) for x in kept}
+
+
+def test_what_a_context_creates_without_loading_stays_young(no_collections):
+    with rare_collections():
+        kept = [[] for _ in range(1000)]
+    assert {id(x) for x in kept} <= young()
+
+
+def test_full_collections_find_cycles_of_before_and_of_a_context(no_collections, new_module):
+    before = Cycle()
+    with rare_collections():
+        new_module()
+        within = Cycle()
+    ends = [weakref.ref(before), weakref.ref(within)]
+    del before, within
+    assert all(end() for end in ends)
+    gc.collect()
+    assert not any(end() for end in ends)
+
+
+def test_frozen_objects_stay_frozen(no_collections, new_module):
+    gc.freeze()
+    try:
+        count = gc.get_freeze_count()
+        with rare_collections():
+            new_module()
+        assert gc.get_freeze_count() == count > 0
+    finally:
+        gc.unfreeze()
+    assert gc.get_freeze_count() == 0
+
+
+def test_no_object_is_frozen_after_an_error(no_collections, new_module):
+    with pytest.raises(KeyError), rare_collections():
+        new_module()
+        raise KeyError
+    assert gc.get_freeze_count() == 0
