@@ -9,7 +9,6 @@ import numpy as np
 
 from cgraph import slots
 from cgraph.budget.bands.streamed_rows import IMAGE_AXES, by_rows
-from cgraph.budget.patches.cut_patches import cut_patches
 from cgraph.budget.refusal import needs_text
 from cgraph.collector import rare_collections
 from cgraph.dtypes.convert import name_of
@@ -20,6 +19,7 @@ from cgraph.errors import BudgetError, FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
+from cgraph.late import LateModule
 from cgraph.lowering.rounded_layers import RoundedLayers
 from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.incremental_tables import tables_of
@@ -41,6 +41,7 @@ from cgraph.storage.function_cache import FunctionCache, nbytes_of
 from cgraph.storage.weight_file import StreamedWeights
 from cgraph.system.keywords import checks_keywords
 
+cut_patches = LateModule("cgraph.budget.patches.cut_patches").cut_patches
 TRIAL = {
     "memory": "greedy_by_size",
     "order": "depth_first",

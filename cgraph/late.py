@@ -26,5 +26,7 @@ class LateModule:
         def called(*args: Any, **named: Any) -> Any:
             return getattr(import_module(self._name), name)(*args, **named)
 
+        called.__name__ = name
+
         self.__dict__[name] = called
         return called

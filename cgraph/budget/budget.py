@@ -21,6 +21,11 @@ class Budget(Record):
     best_effort: bool = False
 
     @property
+    def is_free(self) -> bool:
+        """Return True if the plan may take any number of bytes and no option changes the graph."""
+        return self.nbytes is None and self.bands is None and not self.recompute
+
+    @property
     def limit(self) -> int | None:
         """Bytes that a plan may take, by `nbytes` and by `recompute`; None for any number."""
         limits = (self.nbytes, recompute_nbytes(self.recompute))

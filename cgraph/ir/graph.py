@@ -104,6 +104,8 @@ class Op(Record):
     """True if a run may fail here: in a user's function, or at a position outside its axis."""
     takes_complex = False
     """True if complex operands are supported; otherwise they raise DTypeError."""
+    is_layer = False
+    """True for convolutions and products, whose two factors may be rounded to bfloat16."""
     writes = False
     """True if the result is written into the bytes of an operand."""
     takes_storage = False

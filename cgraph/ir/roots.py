@@ -27,6 +27,11 @@ class Roots(tuple[Node, ...]):
         return frozenset([type(node.op) for node in self.order])
 
     @cached_property
+    def kind_names(self) -> frozenset[str]:
+        """The names of the classes of all ops, and of their base classes."""
+        return frozenset([base.__name__ for kind in self.kinds for base in kind.__mro__])
+
+    @cached_property
     def users(self) -> dict[Node, list[Node]]:
         """Each node's users in their order; one that reads it twice is listed once."""
         return users_of(self.order)

@@ -1,11 +1,13 @@
 """Constants of products of bytes, packed once."""
 
 from collections.abc import Iterable
+from functools import partial
 from math import prod
 
 import numpy as np
 
-from cgraph.ir.graph import Node, Op
+from cgraph.ir.graph import Node, Op, apply
+from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.conv8.calls import ByteShape, Result, is_depthwise8
 from cgraph.kernels.conv8.packed_weights import column_numbers, pack_scale, pack_start
 from cgraph.kernels.depthwise8.calls import has_planes
@@ -15,6 +17,7 @@ from cgraph.ops.fixed import fixed_products
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, pack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
+from cgraph.passes.loop_bodies import in_bodies
 from cgraph.record import Record, replace
 
 START_BITS = 26  # of initial sums that leave room for places
@@ -23,6 +26,32 @@ COLUMN_BITS, COLUMN_SHIFT = 23, -13  # of sums of unpacked pixels; the shift of 
 
 
 PackedProduct = tuple[Op, tuple[Node, ...]]  # an op, and its operands but the first
+
+
+def pack_integers(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
+    """Pack the constants of products of bytes, in bodies too: the same values, no packing in every run.
+
+    Products of as many rows by the same constants share them. Not packed for blocks of a GPU's threads, which read any
+    order.
+    """
+    if target.has_blocks:
+        return outputs
+    graph = in_bodies(outputs, partial(pack_integers, target=target))
+    if not graph.has(IntegerMatmul):
+        return graph
+    products: dict[tuple, PackedProduct] = {}
+
+    def change(node: Node, new: New) -> Node | None:
+        if not isinstance(node.op, IntegerMatmul):
+            return None
+        x, *constants = operands = tuple([new[operand] for operand in node.operands])
+        key = node.op, prod(x.shape[:-1]), *constants
+        if key not in products:
+            products[key] = pack_product(node, operands, target)
+        op, packed = products[key]
+        return apply(op, x, *packed)
+
+    return rebuild(graph, change)
 
 
 def pack_product(node: Node, operands: tuple[Node, ...], target: Target) -> PackedProduct:

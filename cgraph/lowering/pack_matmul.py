@@ -6,25 +6,25 @@ from math import prod
 import numpy as np
 
 from cgraph.dtypes.convert import is_storage
+from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
 from cgraph.kernels.gemm.portions import pack_b
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.gemm_tile import GemmTile
+from cgraph.late import LateModule
 from cgraph.lowering.options import LoweringOptions
-from cgraph.lowering.pack_int8 import PackedProduct, pack_product
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
-from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs
-from cgraph.ops.physical.tiled import NUMBER_NBYTES, TiledMatmul, pack_numbers, round_numbers
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import stored_array
 from cgraph.passes.loop_bodies import in_bodies
 
+tiles = LateModule("cgraph.ops.physical.tiled")
+tile_products = LateModule("cgraph.kernels.tile_products.calls")
 CACHED = 4 << 20  # bytes of a matrix that may stay in a cache between its products
 
 
@@ -43,18 +43,15 @@ def pack_matmul(
     if target.has_blocks:
         return outputs
     graph = in_bodies(outputs, partial(pack_matmul, target=target, options=options))
-    if not graph.has(Matmul, MatmulEpilogue, IntegerMatmul):
+    if not graph.has(Matmul, MatmulEpilogue):
         return graph
 
     panels = Panels(target, options)
 
     def change(node: Node, new: New) -> Node | None:
-        if not isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul):
+        if not isinstance(node.op, Matmul | MatmulEpilogue):
             return None
-        operands = tuple([new[x] for x in node.operands])
-        if isinstance(node.op, IntegerMatmul):
-            return panels.product(node, operands)
-        return pack_floats(node, operands, panels)
+        return pack_floats(node, tuple([new[x] for x in node.operands]), panels)
 
     return rebuild(graph, change)
 
@@ -66,20 +63,10 @@ class Panels:
         self.target, self.options = target, options
         self.packed: dict[tuple, tuple[Node, GemmTile]] = {}
         self.tiled: dict[Node, Node] = {}
-        self.integers: dict[tuple, PackedProduct] = {}
 
     def add(self, panels: np.ndarray) -> Node:
         """Return packed numbers as a constant."""
         return Const(self.options.keep(panels), copy=False)
-
-    def product(self, node: Node, operands: tuple[Node, ...]) -> Node:
-        """Return a product of bytes with packed constants."""
-        x, *constants = operands
-        key = node.op, prod(x.shape[:-1]), *constants
-        if key not in self.integers:
-            self.integers[key] = pack_product(node, operands, self.target)
-        op, packed = self.integers[key]
-        return apply(op, x, *packed)
 
     def of(self, source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
         """Return the matrix `y`, the value of `source`, in panels for a product of `rows` rows."""
@@ -92,7 +79,7 @@ class Panels:
     def of_tiles(self, source: Node, y: np.ndarray) -> Node:
         """Return the matrix `y`, the value of `source`, rounded to bfloat16 in tiles."""
         if source not in self.tiled:
-            self.tiled[source] = self.add(pack_numbers(y))
+            self.tiled[source] = self.add(tiles.pack_numbers(y))
         return self.tiled[source]
 
 
@@ -108,11 +95,11 @@ def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node 
     rounds = node.dtype == np.float32 and panels.options.rounds(node)
     has_tiles = bool(panels.target.tiles)
     has_addend, activation = epilogue_of(node)
-    if rounds and has_tiles and suits_tiles(rows, k, NUMBER_NBYTES):
-        op = TiledMatmul(k, n, has_addend, activation)
+    if rounds and has_tiles and tile_products.suits_tiles(rows, k, BFLOAT16.dtype.itemsize):
+        op = tiles.TiledMatmul(k, n, has_addend, activation)
         return apply(op, operands[0], panels.of_tiles(source, y), *operands[2:])
     if rounds and has_tiles and y.dtype == np.float32:
-        y = round_numbers(y)
+        y = tiles.round_numbers(y)
     in_pairs = rounds and not has_tiles
     if not in_pairs and is_streamed(y, rows):
         return None

@@ -6,16 +6,10 @@ from cgraph.ir.graph import Node, Op
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.isa.bfloat16 import reason_for_float32
 from cgraph.kernels.target import Target
-from cgraph.ops.conv import Conv, ConvFilters, ConvTranspose
 from cgraph.ops.leaf import ConstOp, Var
-from cgraph.ops.linear import Matmul
-from cgraph.ops.physical.conv import ConvEpilogue
-from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import is_widened
 from cgraph.passes.layer_names import layer_name
-
-LAYERS = (Conv, ConvTranspose, ConvFilters, ConvEpilogue, Matmul, MatmulEpilogue)
 
 
 class RoundedLayers:
@@ -43,7 +37,7 @@ class RoundedLayers:
         self.multiply_adds.clear()
         self.able.clear()
         for node in post_order(roots):
-            if not isinstance(node.op, LAYERS) or node.dtype != "f4" or not node.size:
+            if not node.op.is_layer or node.dtype != "f4" or not node.size:
                 continue
             key, right = key_of(node), leaf_of(node.operands[1])
             if key not in self._name_of:

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cgraph.late import LateModule
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES
-from cgraph.memory.strategies.exact import exact
-from cgraph.memory.strategies.squeaky_wheel import squeaky_wheel
 from cgraph.record import replace
 
+exact = LateModule("cgraph.memory.strategies.exact").exact
+squeaky_wheel = LateModule("cgraph.memory.strategies.squeaky_wheel").squeaky_wheel
 MOST_FOR_BLOCKS = 512  # operands; beyond this number the block strategies are slow and have never won
 LEAST_GAP = 1 << 20  # bytes that the exact search must be able to gain to start on as many operands
 SLOW = ("squeaky_wheel", "exact", "exact_blocks", "min_cost_flow")

@@ -60,6 +60,7 @@ class Conv(Op):
     pad: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int
+    is_layer = True
 
     def moves(self, window: tuple[int, ...]) -> Windows:
         return Windows(window, self.stride, self.pad, self.dilation)

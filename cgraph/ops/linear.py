@@ -41,6 +41,8 @@ class Matmul(Op):
         ShapeError: k or the leading axes differ
     """
 
+    is_layer = True
+
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype != y.dtype or x.dtype.kind == "b":
             raise DTypeError(f"operands are {x.dtype} and {y.dtype}; use astype to give them one dtype of numbers")

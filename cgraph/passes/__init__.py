@@ -1,37 +1,34 @@
-"""Passes on logical graphs, in the order in which they run."""
+"""Passes on logical graphs, in the order in which they run, each with the ops that it concerns."""
 
 from cgraph.ir.graph import Node
-from cgraph.passes.drop_factors import drop_factors
-from cgraph.passes.drop_identities import drop_identities
-from cgraph.passes.drop_taps import drop_taps
-from cgraph.passes.fold_constants import fold_constants
-from cgraph.passes.fold_depth import fold_depth
-from cgraph.passes.fold_norm import fold_norm
-from cgraph.passes.fold_padding import fold_padding
-from cgraph.passes.fold_patches import fold_patches
-from cgraph.passes.fold_sequences import fold_sequences
-from cgraph.passes.fold_transposed import fold_transposed
-from cgraph.passes.fuse_attention import fuse_attention
-from cgraph.passes.fuse_epilogues import fuse_epilogues
-from cgraph.passes.fuse_gelu import fuse_gelu
-from cgraph.passes.fuse_group_norm import fuse_group_norm
-from cgraph.passes.fuse_layer_norm import fuse_layer_norm
-from cgraph.passes.fuse_matmul import fuse_matmul
-from cgraph.passes.fuse_pointwise import fuse_pointwise
-from cgraph.passes.fuse_rms_norm import fuse_rms_norm
-from cgraph.passes.fuse_rotary import fuse_rotary
-from cgraph.passes.multiply_pixels import multiply_pixels
-from cgraph.passes.multiply_powers import multiply_powers
-from cgraph.passes.sum_leaves import sum_leaves
-from cgraph.passes.tidy_loops import tidy_loops
-from cgraph.passes.widen_late import widen_late
+from cgraph.ir.late_pass import LatePass
 
 PASSES = (
-    tidy_loops, widen_late, fold_constants, multiply_powers, fold_norm, fold_padding, fold_patches, drop_identities,
-    drop_factors, drop_taps, multiply_pixels, fold_depth, fold_sequences, fold_transposed, sum_leaves, fuse_attention,
-    fuse_gelu, fuse_layer_norm, fuse_rms_norm, fuse_group_norm, fuse_rotary, fuse_epilogues, fuse_matmul,
-    fuse_pointwise,
-)  # fmt: skip
+    LatePass("cgraph.passes.tidy_loops", "Structured"),
+    LatePass("cgraph.passes.widen_late", "Cast"),
+    LatePass("cgraph.passes.fold_constants", "ConstOp"),
+    LatePass("cgraph.passes.multiply_powers", "Power", "IntegerPower"),
+    LatePass("cgraph.passes.fold_norm", "BatchNorm"),
+    LatePass("cgraph.passes.fold_padding", "Conv"),
+    LatePass("cgraph.passes.fold_patches", "Conv2d"),
+    LatePass("cgraph.passes.drop_identities"),
+    LatePass("cgraph.passes.drop_factors", "Svd"),
+    LatePass("cgraph.passes.drop_taps", "Conv"),
+    LatePass("cgraph.passes.multiply_pixels", "ConvTranspose"),
+    LatePass("cgraph.passes.fold_depth", "Conv3d"),
+    LatePass("cgraph.passes.fold_sequences", "Conv1d", "ConvTranspose"),
+    LatePass("cgraph.passes.fold_transposed", "ConvTranspose"),
+    LatePass("cgraph.passes.sum_leaves", "TreeLeaves"),
+    LatePass("cgraph.passes.fuse_attention", "Softmax"),
+    LatePass("cgraph.passes.fuse_gelu", "Erf", "Tanh"),
+    LatePass("cgraph.passes.fuse_layer_norm", "Sqrt"),
+    LatePass("cgraph.passes.fuse_rms_norm", "Sqrt"),
+    LatePass("cgraph.passes.fuse_group_norm", "GroupNorm"),
+    LatePass("cgraph.passes.fuse_rotary", "Concat"),
+    LatePass("cgraph.passes.fuse_epilogues", "Conv2d", "ConvTranspose", "FramesConv"),
+    LatePass("cgraph.passes.fuse_matmul", "Matmul", "MatmulEpilogue"),
+    LatePass("cgraph.passes.fuse_pointwise", "Pointwise"),
+)
 
 
 def rewrite_graph(roots: tuple[Node, ...]) -> tuple[Node, ...]:

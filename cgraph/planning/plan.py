@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from cgraph.budget.bands.build_bands import check_stream
+from cgraph.budget.bands.streamed_rows import is_by_rows
 from cgraph.budget.budget import Budget
-from cgraph.budget.fit import fit_plan
 from cgraph.budget.planner import Planner
 from cgraph.budget.refusal import plan_refusal
 from cgraph.errors import PlanError
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import post_order
+from cgraph.late import LateModule
 from cgraph.memory.check import check_plan
 from cgraph.memory.layout import NodeFacts, is_leaf, owner_of
 from cgraph.memory.replay import check_replay
@@ -32,6 +32,8 @@ from cgraph.planning.orders import layouts_of
 from cgraph.planning.strategy import strategy_named
 from cgraph.record import replace
 
+check_stream = LateModule("cgraph.budget.bands.build_bands").check_stream
+fit_plan = LateModule("cgraph.budget.fit").fit_plan
 MOST_REPLAYED = 20_000  # steps; beyond it the check of every value takes long
 
 
@@ -79,7 +81,8 @@ def plan_graph(request: Request, settings: PlanSettings) -> Compiled:
     always = cached_nodes(settings.changing, nodes)
     layouts = layouts_of(planner.layout(nodes, ends, always), settings.order, planner)
     whole = planner.smallest([way for name, layout in layouts for way in planner.candidates(name, layout)])
-    choice = fit_plan(whole, settings.budget, planner)
+    is_fixed = settings.budget.is_free and not is_by_rows(whole[0].layout)
+    choice = whole if is_fixed else fit_plan(whole, settings.budget, planner)
     check_budget(choice, settings.budget)
     if choice[0].layout is not whole[0].layout:
         ends, always = choice[0].layout.lasting, set(choice[0].layout.always)

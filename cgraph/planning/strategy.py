@@ -4,12 +4,13 @@ from functools import wraps
 from typing import Any
 
 from cgraph.errors import GraphError, PlanError
+from cgraph.late import LateModule
 from cgraph.memory.auto import auto
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import STRATEGIES
-from cgraph.memory.strategies.exact import exact
 from cgraph.system.progress import bounds_progress
 
+exact = LateModule("cgraph.memory.strategies.exact").exact
 GROUP = "cgraph.strategies"
 """The group of entry points of packages that add strategies."""
 

@@ -10,7 +10,8 @@ from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.views.pack import pack_conv
 from cgraph.kernels.views.window import Window
 from cgraph.kernels.winograd.calls import Winograd, pack_winograd
-from cgraph.ops.physical.unpack import STEP, unpack, unpack_winograd
+from cgraph.ops.physical.conv import unpack_winograd
+from cgraph.ops.physical.unpack import STEP, unpack
 from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)

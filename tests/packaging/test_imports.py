@@ -15,7 +15,7 @@ LAYERS = next(c["layers"] for c in PYPROJECT["tool"]["importlinter"]["contracts"
 LEVELS = {name.strip(): level for level, layer in enumerate(LAYERS) for name in layer.split("|")}
 
 
-LATE = ("import_module", "LateModule")
+LATE = ("import_module", "LateModule", "LatePass")
 
 
 def modules() -> dict[str, Path]:
@@ -29,15 +29,15 @@ MODULES = modules()
 
 
 def late_imports(nodes: list[ast.AST]) -> Iterator[str]:
-    """The modules that `import_module` or `LateModule` is called with; of an f-string, all that begin with its first
-    part.
+    """The modules that `LATE` are called with, without the name of a function; of an f-string, all that begin with its
+    first part.
     """
     for call in nodes:
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in LATE):
             continue
         argument = call.args[0]
         if isinstance(argument, ast.Constant):
-            yield argument.value
+            yield argument.value.partition(":")[0]
         elif isinstance(argument, ast.JoinedStr) and isinstance(argument.values[0], ast.Constant):
             yield from (name for name in MODULES if name.startswith(argument.values[0].value))
 
@@ -116,12 +116,29 @@ def test_every_function_that_is_called_late_is_there():
             for x in tree.body
             if isinstance(x, ast.Assign) and isinstance(x.value, ast.Call) and ast.unparse(x.value.func) == "LateModule"
         }
+        reads = [x for x in ast.walk(tree) if isinstance(x, ast.Attribute)]
+        calls += [(late[x.value.id], x.attr) for x in reads if isinstance(x.value, ast.Name) and x.value.id in late]
         calls += [
-            (late[x.value.id], x.attr)
-            for x in ast.walk(tree)
-            if isinstance(x, ast.Attribute) and isinstance(x.value, ast.Name) and x.value.id in late
+            (x.value.args[0].value, x.attr)
+            for x in reads
+            if isinstance(x.value, ast.Call) and ast.unparse(x.value.func) == "LateModule"
         ]
     assert len(calls) > 30
     for module, function in calls:
+        tree = ast.parse(MODULES[module].read_text())
+        assert function in {x.name for x in tree.body if isinstance(x, ast.FunctionDef | ast.ClassDef)}, function
+
+
+def test_every_pass_and_strategy_that_is_called_late_is_there():
+    from cgraph.ir.late_pass import LatePass
+    from cgraph.lowering import pipeline
+    from cgraph.memory.strategies import STRATEGIES
+    from cgraph.passes import PASSES
+
+    rows = [*PASSES, *(x for x in vars(pipeline).values() if isinstance(x, LatePass))]
+    places = [(row.module, row.__name__) for row in rows]
+    places += [(f"cgraph.memory.strategies.{name}", name) for name in STRATEGIES]
+    assert all(name == strategy.__name__ for name, strategy in STRATEGIES.items())
+    for module, function in places:
         tree = ast.parse(MODULES[module].read_text())
         assert function in {x.name for x in tree.body if isinstance(x, ast.FunctionDef)}, (module, function)

@@ -223,8 +223,22 @@ def test_what_a_budget_changed_is_checked_with_its_own_outputs_and_stored_values
 
     monkeypatch.setattr(planning, "fit_plan", changed)
     monkeypatch.setattr(planning, "check_and_place", lambda choice, *given: checked.append(given) or {})
-    compiled = plan_graph(
-        Request((cg.cumprod(x, 0) * cg.cumsum(w, 0),), (x,), {}), PlanSettings(host_target(), 64, auto, changing=(x,))
-    )
+    settings = PlanSettings(host_target(), 64, auto, changing=(x,), budget=Budget(1 << 20))
+    compiled = plan_graph(Request((cg.cumprod(x, 0) * cg.cumsum(w, 0),), (x,), {}), settings)
     ((_, ends, always),) = checked
     assert (ends, always, compiled.outputs) == ((x,), {w}, (x,))
+
+
+OPTIONS = [{"nbytes": 0}, {"nbytes": 1 << 20}, {"bands": 0}, {"bands": 9}]
+OPTIONS += [{"recompute": x} for x in (True, 0.25, 4096)]
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {}, {"best_effort": True}])
+def test_a_plan_is_fitted_if_an_option_asks_for_bytes(monkeypatch, options):
+    x, fitted = cg.Var((8,), name="x"), []
+    monkeypatch.setattr(planning, "fit_plan", lambda whole, budget, planner: fitted.append(budget) or whole)
+    budget = Budget(**options)
+    monkeypatch.setattr(planning, "check_budget", lambda choice, budget: None)
+    plan_graph(Request((cg.cumsum(x, 0),), (x,), {}), PlanSettings(host_target(), 64, auto, budget=budget))
+    assert fitted == [budget] * (options in OPTIONS)
+    assert budget.is_free is (options not in OPTIONS)

@@ -14,7 +14,6 @@ from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.results import with_result_places
 from cgraph.engine.cpu.ring import ring_of
-from cgraph.engine.cpu.split import plan_streamed
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import user_line
@@ -25,6 +24,7 @@ from cgraph.kernels.mapped import Keep
 from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, target_named, with_tiles
+from cgraph.late import LateModule
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pipeline import lower_graph
 from cgraph.memory.calls import CallsOfSteps
@@ -36,6 +36,7 @@ from cgraph.record import Record, replace
 from cgraph.storage.weight_file import Spool
 from cgraph.system.alignment import ALIGNMENT
 
+split = LateModule("cgraph.engine.cpu.split")
 POISON = 0xFF
 
 
@@ -93,7 +94,7 @@ class CpuEngine(Record):
         if options.weights is None:
             compiled = plan_request(request, target, self.alignment, options, self.exceeds_budget, moves_results=True)
         else:
-            compiled = plan_streamed(
+            compiled = split.plan_streamed(
                 request,
                 options,
                 lambda cut, trial_options: plan_request(cut, target, self.alignment, trial_options, best_effort=True),

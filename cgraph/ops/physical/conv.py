@@ -20,6 +20,7 @@ from cgraph.kernels.conv.epilogue import Epilogue
 from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, View, contiguous, scratch_pointer
+from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.pairs.calls import pair_calls
 from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
@@ -33,7 +34,7 @@ from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.frames import Depth, FramesConv
 from cgraph.ops.physical.lanes import require
 from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16, unpack_pairs
-from cgraph.ops.physical.unpack import unpack, unpack_winograd
+from cgraph.ops.physical.unpack import unpack
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.record import replace
 
@@ -55,6 +56,7 @@ class ConvEpilogue(Op):
     has_bias: bool = False
     has_residual: bool = False
     activation: BoundedActivation = NONE
+    is_layer = True
 
     def infer(self, x: Spec, f: Spec, *rest: Spec) -> Spec:
         return self.conv.infer(x, f)
@@ -278,3 +280,12 @@ def unpack_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> n
 def pack_layer_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
     """Pack the bias, or zeros, up to the end of the last panel."""
     return pack_bias(shape, np.zeros(shape.k, np.dtype(shape.dtype)) if bias is None else bias)
+
+
+def unpack_winograd(plan: Winograd, packed: np.ndarray) -> np.ndarray:
+    """Return the filters ``[k, c, 3, 3]`` with ``U = G g GT`` for `packed`, by least squares with the inverse of G."""
+    shape, n = plan.shape, plan.m + 2
+    u = packed.reshape(n, n, plan.product.panels, -1, plan.product.panel_channels)[..., : shape.c, :]
+    inverse = np.linalg.pinv(winograd_matrices(plan.m)[1])
+    filters = np.einsum("ri,sj,ijpcw->pwcrs", inverse, inverse, u, optimize=True)
+    return filters.reshape(-1, shape.c, 3, 3)[: shape.k].astype(packed.dtype)

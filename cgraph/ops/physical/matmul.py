@@ -34,6 +34,7 @@ class MatmulEpilogue(Op):
 
     has_addend: bool = False
     activation: BoundedActivation = NONE
+    is_layer = True
 
     def infer(self, x: Spec, y: Spec, *addend: Spec) -> Spec:
         return Matmul().infer(x, y)

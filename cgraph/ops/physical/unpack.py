@@ -5,9 +5,6 @@ from math import prod
 
 import numpy as np
 
-from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
-from cgraph.kernels.winograd.calls import Winograd
-
 STEP = 4096  # splits positions below its square into two numbers exact in float32
 
 
@@ -19,12 +16,3 @@ def unpack(packed: np.ndarray, shape: tuple[int, ...], pack: Callable[[np.ndarra
     out = np.zeros(size, packed.dtype)
     out[(low + STEP * high)[used == 1]] = packed.ravel()[used == 1]
     return out.reshape(shape)
-
-
-def unpack_winograd(plan: Winograd, packed: np.ndarray) -> np.ndarray:
-    """Return the filters ``[k, c, 3, 3]`` with ``U = G g GT`` for `packed`, by least squares with the inverse of G."""
-    shape, n = plan.shape, plan.m + 2
-    u = packed.reshape(n, n, plan.product.panels, -1, plan.product.panel_channels)[..., : shape.c, :]
-    inverse = np.linalg.pinv(winograd_matrices(plan.m)[1])
-    filters = np.einsum("ri,sj,ijpcw->pwcrs", inverse, inverse, u, optimize=True)
-    return filters.reshape(-1, shape.c, 3, 3)[: shape.k].astype(packed.dtype)
