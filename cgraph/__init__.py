@@ -5,6 +5,7 @@ checkers read `__init__.pyi`, which is generated.
 """
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -127,7 +128,7 @@ def __getattr__(name: str) -> Any:
     return _functions()[name]
 
 
-def _functions() -> dict[str, Any]:
+def _functions() -> Mapping[str, Any]:
     """Return the functions of all ops by name, which nodes look up for their operators and methods."""
     if "cgraph.function" not in sys.modules:
         with rare_collections():

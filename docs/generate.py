@@ -11,10 +11,12 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
+from pkgutil import walk_packages
 
-import cgraph.passes  # every op, physical ones too
+import cgraph.ops
 import cgraph.view  # noqa: F401 - pictures are among the functions
 from benchmarks import memory_tables as tables
 from benchmarks import minimalloc, restructuring
@@ -122,6 +124,8 @@ def ops_page() -> str:
 
 def ops_by_module() -> dict[str, list[type[Op]]]:
     """The ops that have a shape rule and a meaning or a kernel, by the module that defines them."""
+    for module in walk_packages(cgraph.ops.__path__, "cgraph.ops."):
+        import_module(module.name)
     by_module: dict[str, list[type[Op]]] = {}
     waiting: list[type[Op]] = [Op]
     while waiting:

@@ -10,9 +10,10 @@ class Names:
     """A namespace of the public functions of `OPS`, looked up on use."""
 
     def __getattr__(self, name: str) -> Any:
-        if name not in OPS:
-            raise FormatError(f"the op {name} does not exist")
-        return OPS[name]
+        try:
+            return OPS[name]
+        except KeyError:
+            raise FormatError(f"the op {name} does not exist") from None
 
 
 cg = Names()

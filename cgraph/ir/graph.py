@@ -1,7 +1,7 @@
 """Op and Node, the parts of a graph. Nodes are immutable, shared when equal, and carry the user's source line.
 
 An op defines its facets (see `Op`); a node is an op applied to operands. A node's operators, its methods and NumPy's
-functions look up ops by name in `OPS`, which the modules of `cgraph.ops` fill.
+functions look up ops by name in `OPS`, which `cgraph.ops` fills.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +24,7 @@ from cgraph.errors import (
     NoMeaningError,
 )
 from cgraph.ir.cut import Cut
+from cgraph.ir.late_functions import LateFunctions
 from cgraph.ir.node_methods import NodeMethods
 from cgraph.ir.origin import Origin, is_own, user_line, variable_at
 from cgraph.ir.row_rule import RowRule
@@ -35,7 +36,7 @@ from cgraph.record import Record
 from cgraph.terminal import visible
 
 Called = TypeVar("Called", bound=Callable)
-OPS: dict[str, Callable[..., Any]] = {}
+OPS = LateFunctions()
 NODES: "NodeTable[Node]" = NodeTable()
 _SERIAL = count()
 

@@ -32,8 +32,8 @@ class LatePass:
     @cached_property
     def function(self) -> Callable[..., tuple[Node, ...]]:
         """The pass itself; imports its module."""
-        found: Callable[..., tuple[Node, ...]] = getattr(import_module(self.module), self.__name__)
-        return found
+        function: Callable[..., tuple[Node, ...]] = getattr(import_module(self.module), self.__name__)
+        return function
 
     def concerns(self, graph: Roots) -> bool:
         """Return True if the graph has an op that the pass may replace."""

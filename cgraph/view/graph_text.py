@@ -25,6 +25,7 @@ from cgraph.function import Function
 from cgraph.ir.graph import Node, NodeLike, Op, apply, public, snake_case
 from cgraph.ir.spec import Spec, dtype_of
 from cgraph.ir.traverse import post_order
+from cgraph.ops import import_ops
 from cgraph.ops.leaf import Const, ConstOp, Var
 from cgraph.passes import PASSES
 from cgraph.record import Record
@@ -298,6 +299,7 @@ def spec_of(source: str) -> Spec:
 
 def ops_by_name() -> dict[str, type[Op]]:
     """Return the classes of logical ops by their names in texts."""
+    import_ops()
     classes, todo = {}, [Op]
     while todo:
         cls = todo.pop()
