@@ -15,6 +15,7 @@ from cgraph.ops.take import Scatter
 from cgraph.record import Record, replace
 
 UNBOUNDED = (1 << 63) - 1
+LEAST_NBYTES = 4096  # rows of fewer bytes take about as long as the choice of a smaller number
 
 
 class RowSize(Record, eq=False):
@@ -113,7 +114,7 @@ class FirstRows(Counted):
     def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[RowSize]:
         whole, rule = self.op.infer(*specs), self.op.row_rule(*specs)
         assert rule is not None and isinstance(whole, Spec)
-        return sizes_of(rule, whole.shape[0], 0, (0,), target, specs)
+        return sizes_of(rule, row_counts(whole.shape[0], least_rows(self.op, rule, specs)), 0, (0,), target, specs)
 
 
 class FirstWrites(Counted):
@@ -131,7 +132,8 @@ class FirstWrites(Counted):
 
     def sizes(self, target: Target, specs: tuple[Spec, ...]) -> list[RowSize]:
         rule = RowRule((1, 2), lambda rows: self.op)
-        return sizes_of(rule, specs[1].shape[0], -UNBOUNDED, (), target, specs)
+        counts = row_counts(specs[1].shape[0], least_rows(self.op, rule, specs))
+        return sizes_of(rule, counts, -UNBOUNDED, (), target, specs)
 
 
 def without_count(work: Work) -> Work:
@@ -147,24 +149,34 @@ def without_count(work: Work) -> Work:
 
 
 def sizes_of(
-    rule: RowRule, rows: int, low: int, out: tuple[int, ...], target: Target, specs: Sequence[Spec]
+    rule: RowRule, counts: Sequence[int], low: int, out: tuple[int, ...], target: Target, specs: Sequence[Spec]
 ) -> list[RowSize]:
-    """Return the work for a few numbers of rows; `low` is the count up to which nothing runs."""
+    """Return the work for these numbers of rows, in ascending order; `low` is the count up to which nothing runs."""
     sizes, places = [], (*out, *(i + 1 for i in rule.operands))
-    for n in row_counts(rows):
+    for n in counts:
         cut_specs = [Spec((n, *x.shape[1:]), x.dtype) if i in rule.operands else x for i, x in enumerate(specs)]
-        sizes.append(RowSize(low, n if n < rows else UNBOUNDED, n, places, rule.first(n).work(target, *cut_specs)))
+        sizes.append(RowSize(low, n if n < counts[-1] else UNBOUNDED, n, places, rule.first(n).work(target, *cut_specs)))
         low = n
     return sizes
 
 
-def row_counts(n: int) -> list[int]:
-    """Return 1, 2, 3, 4, 6, 8, 12, 16, 24 … below n, then n: a run computes at most half as many rows again."""
+def least_rows(op: Op, rule: RowRule, specs: Sequence[Spec]) -> int:
+    """Return the smallest number of rows that is worth a choice; 1 for products."""
+    if op.multiply_adds(*specs):
+        return 1
+    row_nbytes = sum(specs[i].nbytes // max(specs[i].shape[0], 1) for i in rule.operands)
+    return LEAST_NBYTES // max(row_nbytes, 1)
+
+
+def row_counts(n: int, least: int = 1) -> list[int]:
+    """Return those of 1, 2, 3, 4, 6, 8, 12, 16, 24 … from `least` to below n, then n: of more than `least` rows a run
+    computes at most half as many again.
+    """
     counts, power = [], 1
     while power < n:
         counts += [power, power * 3 // 2] if power > 1 else [1]
         power *= 2
-    return [*[c for c in counts if c < n], n]
+    return [*[c for c in counts if least <= c < n], n]
 
 
 def first(view: View, rows: int) -> View:
