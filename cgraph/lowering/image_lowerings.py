@@ -18,7 +18,6 @@ from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
 from cgraph.kernels.tile_conv.filter_grad_calls import TileFilterGrad
 from cgraph.kernels.tile_conv.signature import NUMBER
-from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.kernels.views.conv_shape import ConvShape
 from cgraph.kernels.winograd.rule import winograd_rule
 from cgraph.lowering.clipped_lowerings import is_clipped, layer_halo, leaves_out_padding, source_form
@@ -78,7 +77,7 @@ from cgraph.ops.physical.lanes import (
 )
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.physical.tile_filters import TileConvFilters
-from cgraph.ops.physical.tiled import NUMBER_NBYTES
+from cgraph.ops.physical.tiled import suits_numbers
 from cgraph.ops.pool import MaxPool, MaxPoolIndices, Pool, ScatterToIndices
 from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
@@ -339,7 +338,7 @@ def tiles_gain(b: ImageBuilder, shape: ConvShape, n: int) -> bool:
     if not b.target.tiles or shape.dtype != "f4":
         return False
     pixels, lines = n * prod(shape.result), TileFilterGrad(shape, n).layer.c
-    return suits_tiles(lines, pixels, NUMBER_NBYTES) and gains_by_rounding(pixels, shape.k * shape.window.taps)
+    return suits_numbers(lines, pixels) and gains_by_rounding(pixels, shape.k * shape.window.taps)
 
 
 def pool(b: ImageBuilder, node: Node) -> Node:

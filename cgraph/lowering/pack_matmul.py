@@ -6,7 +6,6 @@ from math import prod
 import numpy as np
 
 from cgraph.dtypes.convert import is_storage
-from cgraph.dtypes.storage import BFLOAT16
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.activation.calls import NONE, BoundedActivation
@@ -24,7 +23,6 @@ from cgraph.passes.fold_constants import stored_array
 from cgraph.passes.loop_bodies import in_bodies
 
 tiles = LateModule("cgraph.ops.physical.tiled")
-tile_products = LateModule("cgraph.kernels.tile_products.calls")
 CACHED = 4 << 20  # bytes of a matrix that may stay in a cache between its products
 
 
@@ -95,7 +93,7 @@ def pack_floats(node: Node, operands: tuple[Node, ...], panels: Panels) -> Node 
     rounds = node.dtype == np.float32 and panels.options.rounds(node)
     has_tiles = bool(panels.target.tiles)
     has_addend, activation = epilogue_of(node)
-    if rounds and has_tiles and tile_products.suits_tiles(rows, k, BFLOAT16.dtype.itemsize):
+    if rounds and has_tiles and tiles.suits_numbers(rows, k):
         op = tiles.TiledMatmul(k, n, has_addend, activation)
         return apply(op, operands[0], panels.of_tiles(source, y), *operands[2:])
     if rounds and has_tiles and y.dtype == np.float32:

@@ -8,13 +8,12 @@ from cgraph.ir.rewrite import rebuild_node
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.pairs.paired_sides import gains_by_rounding
 from cgraph.kernels.target import Target
-from cgraph.kernels.tile_products.calls import suits_tiles
 from cgraph.lowering.options import LoweringOptions
 from cgraph.lowering.pack_matmul import constant_matrix, epilogue_of
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.physical.rounded import RoundedMatmul
-from cgraph.ops.physical.tiled import NUMBER_NBYTES
+from cgraph.ops.physical.tiled import suits_numbers
 from cgraph.ops.shape import reshape, unbroadcast
 from cgraph.passes.loop_bodies import in_bodies
 
@@ -63,7 +62,7 @@ def rounds(node: Node, target: Target, options: LoweringOptions) -> bool:
         return False
     rows = prod(x.shape[:-1]) if one_matrix(y) is not None else x.shape[-2]
     k, n = y.shape[-2:]
-    is_long = suits_tiles(rows, k, NUMBER_NBYTES) and gains_by_rounding(rows, n)
+    is_long = suits_numbers(rows, k) and gains_by_rounding(rows, n)
     return is_long and options.rounds(node)
 
 

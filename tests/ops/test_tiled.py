@@ -12,7 +12,7 @@ from cgraph.kernels.conv8.calls import Result
 from cgraph.kernels.target import target_named
 from cgraph.kernels.tile_products.calls import pack_columns, pack_tiles
 from cgraph.ops.physical.integer import IntegerMatmul
-from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul
+from cgraph.ops.physical.tiled import TiledIntegerMatmul, TiledMatmul, suits_numbers
 from tests.support.emulated import TilesEngine, emulate_tiles
 from tests.support.kernels import TARGETS
 from tests.support.ops import filled, kernel_result
@@ -102,3 +102,8 @@ def test_operands_and_results_have_any_strides(target):
     check(op, x, y, [added], target, wide[:, 1:7, 5:38])
     before[:, 1:7, 5:38] = wide[:, 1:7, 5:38]
     np.testing.assert_array_equal(before.view("u4"), wide.view("u4"))
+
+
+@pytest.mark.parametrize(("rows", "k", "suits"), [(4, 16, True), (3, 16, False), (4, 15, False), (900, 15, False)])
+def test_products_of_few_or_short_rows_of_floats_use_no_tiles(rows, k, suits):
+    assert suits_numbers(rows, k) is suits

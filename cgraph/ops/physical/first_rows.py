@@ -155,7 +155,8 @@ def sizes_of(
     sizes, places = [], (*out, *(i + 1 for i in rule.operands))
     for n in counts:
         cut_specs = [Spec((n, *x.shape[1:]), x.dtype) if i in rule.operands else x for i, x in enumerate(specs)]
-        sizes.append(RowSize(low, n if n < counts[-1] else UNBOUNDED, n, places, rule.first(n).work(target, *cut_specs)))
+        high = n if n < counts[-1] else UNBOUNDED
+        sizes.append(RowSize(low, high, n, places, rule.first(n).work(target, *cut_specs)))
         low = n
     return sizes
 

@@ -23,6 +23,7 @@ from cgraph.kernels.tile_products.calls import (
     number_rows_calls,
     pack_tiles,
     round_rows_calls,
+    suits_tiles,
     unpack_tiles,
 )
 from cgraph.kernels.views.matrices import Matrices, each_matrices
@@ -32,6 +33,11 @@ from cgraph.system.alignment import aligned
 
 NUMBER_NBYTES = BFLOAT16.dtype.itemsize
 """Bytes of a number on tile registers."""
+
+
+def suits_numbers(rows: int, k: int) -> bool:
+    """Return True if a product of `rows` rows of `k` rounded floats is faster on tiles than in vectors."""
+    return suits_tiles(rows, k, NUMBER_NBYTES)
 
 
 def round_numbers(y: np.ndarray) -> np.ndarray:
