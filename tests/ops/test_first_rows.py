@@ -44,14 +44,16 @@ SIZES = [  # op, specs, the least number of rows
     (cg.add(Var((500, 33)), Var((500, 33))).op, ((500, 33), (500, 33)), LEAST_NBYTES // 264),
     (cg.add(Var((500, 5000)), Var((500, 5000))).op, ((500, 5000), (500, 5000)), 0),
     (cg.matmul(Var((500, 8)), Var((8, 4))).op, ((500, 8), (8, 4)), 1),
+    (cg.take(Var((500, 8)), np.array([1, 2]), 0).op, ((500, 8), (2,)), 1),
     (cg.exp(Var((500, 0))).op, ((500, 0),), LEAST_NBYTES),
     (cg.exp(Var((0, 2))).op, ((0, 2),), LEAST_NBYTES),
 ]
 
 
 @pytest.mark.parametrize(("op", "shapes", "least"), SIZES)
-def test_few_bytes_are_no_choice_but_products_are(op, shapes, least):
-    specs = tuple(Spec(shape, np.dtype("f4")) for shape in shapes)
+def test_few_bytes_are_no_choice_but_products_and_rows_that_can_fail_are(op, shapes, least):
+    first, *others = (Spec(shape, np.dtype("f4")) for shape in shapes)
+    specs = (first, *(Spec(x.shape, np.dtype("i8")) if op.can_fail else x for x in others))
     rule = op.row_rule(*specs) or RowRule((0,), lambda rows: op)
     assert least_rows(op, rule, specs) == least
     if shapes[0][0]:
@@ -62,10 +64,10 @@ def test_few_bytes_are_no_choice_but_products_are(op, shapes, least):
         assert [size.high for size in sizes] == [*counts[:-1], UNBOUNDED]
 
 
-def test_writes_of_few_bytes_are_no_choice():
+def test_writes_which_can_fail_are_a_choice_from_one_row_on():
     specs = [Spec((9, 3), np.dtype("f4")), Spec((500,), np.dtype("i8")), Spec((500, 3), np.dtype("f4"))]
     sizes = FirstWrites(Scatter(0, "set")).sizes(host_target(), tuple(specs))
-    assert [size.rows for size in sizes] == row_counts(500, LEAST_NBYTES // (8 + 12))
+    assert [size.rows for size in sizes] == row_counts(500)
     assert sizes[0].low == -UNBOUNDED and sizes[-1].high == UNBOUNDED
 
 

@@ -189,3 +189,26 @@ def test_a_prefix_goes_only_before_readers_of_its_own_count():
 def test_a_step_of_one_row_is_never_bounded(rows, is_bounded):
     x, n = Var((rows, SMALL), name="x"), Var((), "int64", "n")
     assert bool(kinds(bound_rows(Roots([prefix(cg.exp(x), n)])), FirstRows)) is is_bounded
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("widths", [(1, 600), (600, 1), (2, 9), (40, 3)], ids=str)
+def test_positions_are_read_only_up_to_the_rows_that_were_computed(tmp_path, widths, saved):
+    """Steps with rows of other widths compute other numbers of rows. Poison is -1, which becomes no position here."""
+    rows, n = 3000, Var((), "int64", "n")
+    first, second = (Var((rows, width), "int64", name) for width, name in zip(widths, ("first", "second")))
+    table = np.arange(100, dtype="i4")
+    places = prefix(cg.max(cg.minimum(first, 99), 1) + cg.max(cg.minimum(second, 0), 1), n)
+    values = prefix(cg.take(table, cg.where(cg.less(places, 0), 1000, places)), n)
+    deeper = prefix(cg.take(table, cg.where(cg.less(values, 0), 1000, values)), n)
+    ops = [x.op.op.name for x in kinds(lowered(deeper), FirstRows)]
+    assert ops.count("take") == 2 and len(ops) > 3
+    f = cg.compile(cg.sum(cg.where(np.arange(rows) < n, deeper, 0)), [first, second, n], engine=CpuEngine(poison=True))
+    if saved:
+        f.save(tmp_path / "f")
+        f = cg.load(tmp_path / "f")
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(0, 150, x.shape) for x in (first, second))
+    wanted = np.minimum(a, 99).max(1)
+    for count in (0, 1, 2, 5, 17, 100, 1, 1500, 3, 2999, 3000, 7):
+        assert f(a, b, np.int64(count)) == wanted[:count].sum()

@@ -162,8 +162,11 @@ def sizes_of(
 
 
 def least_rows(op: Op, rule: RowRule, specs: Sequence[Spec]) -> int:
-    """Return the smallest number of rows that is worth a choice; 1 for products."""
-    if op.multiply_adds(*specs):
+    """Return the smallest number of rows that is worth a choice.
+
+    It is 1 for products, whose rows take long, and for ops that can fail at a row: operands may have no more rows.
+    """
+    if op.can_fail or op.multiply_adds(*specs):
         return 1
     row_nbytes = sum(specs[i].nbytes // max(specs[i].shape[0], 1) for i in rule.operands)
     return LEAST_NBYTES // max(row_nbytes, 1)
