@@ -29,13 +29,15 @@ from cgraph.ir.traverse import post_order
 from tests.formats import (
     test_darknet_heads,
     test_darknet_layers,
+    test_keras_attention,
     test_keras_layers,
+    test_keras_masks,
     test_keras_sequences,
     test_npz,
     test_safetensors,
     test_torch_file,
 )
-from tests.support import tflite_byte_cases, tflite_cases
+from tests.support import keras_networks, tflite_byte_cases, tflite_cases
 from tests.support.recorded_texts import write_sections
 
 RECORD = Path(__file__).with_name("recorded_readers.txt")
@@ -55,25 +57,26 @@ def keras_outputs(name: str) -> Outputs:
 
 def keras_sequences() -> Iterator[tuple[str, Callable[[], Outputs]]]:
     """Yield layers of sequences, and a mean that reads the mask behind them."""
-    of = test_keras_sequences
+    of, masks = keras_networks, test_keras_masks
     heads = of.heads(of.C, of.C, of.C, of.C)
-    for kind in (*of.KEEP, *of.LOSE):
+    for kind in (*masks.KEEP, *masks.LOSE):
         count = 1 + (kind in ("Average", "Maximum", "Minimum", "Multiply", "Subtract"))
-        yield kind, partial(masked_outputs, kind, "ef"[:count], {**of.KEEP, **of.LOSE}[kind], of.ARRAYS.get(kind, {}))
+        options = {**masks.KEEP, **masks.LOSE}[kind]
+        yield kind, partial(masked_outputs, kind, "ef"[:count], options, masks.ARRAYS.get(kind, {}))
     for kind in ("MultiHeadAttention", "Attention", "AdditiveAttention"):
         for reads in ("eg", "ge", "gg", "ef"):
-            yield f"{kind} of {reads}", partial(masked_outputs, kind, reads, of.SIDES[kind], heads)
+            yield f"{kind} of {reads}", partial(masked_outputs, kind, reads, test_keras_attention.SIDES[kind], heads)
     for kind in of.GATES:
-        for options in of.OPTIONS:
+        for options in test_keras_sequences.OPTIONS:
             arrays = of.stored(of.arrays(kind, options), "cell")
             yield f"{kind} {options}", partial(masked_outputs, kind, "e", of.PLAIN | options, arrays)
     for name in ("of joined steps", "of joined features", "of joined steps without one"):
-        yield name, partial(built, of.masked_rows(of.MASKS[name][0]), of.WEIGHTS)
+        yield name, partial(built, of.masked_rows(masks.MASKS[name][0]), of.WEIGHTS)
 
 
 def nested() -> Iterator[tuple[str, Callable[[], Outputs]]]:
     """Yield layers around layers, and networks in networks, of which some are used twice."""
-    of = test_keras_sequences
+    of = keras_networks
     start, relu = of.start("x", (of.T, of.C)), {"class_name": "ReLU", "config": {"name": "r"}}
     gru = {"class_name": "GRU", "config": of.PLAIN | {"name": "g"}}
     both = of.stored(of.arrays("GRU"), "b/forward_g/cell") | of.stored(of.arrays("GRU"), "b/backward_g/cell")
@@ -90,7 +93,7 @@ def nested() -> Iterator[tuple[str, Callable[[], Outputs]]]:
 
 
 def masked_outputs(kind: str, reads: str, options: dict[str, Any], weights: dict[str, Any]) -> Outputs:
-    of = test_keras_sequences
+    of = keras_networks
     rows = of.masked_rows(of.layer(kind, "m", reads, options))
     if options.get("return_sequences", True):
         rows.append(of.layer("GlobalAveragePooling1D", "a", "m"))

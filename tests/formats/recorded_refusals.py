@@ -41,7 +41,7 @@ from tests.formats import (
     test_keras_config,
     test_keras_h5,
     test_keras_layers,
-    test_keras_sequences,
+    test_keras_refusals,
     test_model,
     test_npz,
     test_plain_pickle,
@@ -212,9 +212,9 @@ TABLES: dict[str, Callable[[], Rows]] = {
     ),
     "darknet boxes": lambda: files(test_darknet_heads.WRONG, Path.write_text, darknet.load_detector),
     "keras layers": lambda: calls(test_keras_layers.REFUSED, lambda file: graph_of(file, {"batch": 1})),
-    "keras sequences": lambda: calls(test_keras_sequences.REFUSED, test_keras_sequences.run_with_any_arrays),
+    "keras sequences": lambda: calls(test_keras_refusals.REFUSED, test_keras_refusals.run_with_any_arrays),
     "keras sequences, each condition": lambda: calls(
-        test_keras_sequences.MORE_REFUSED, test_keras_sequences.graph_of_rows
+        test_keras_refusals.MORE_REFUSED, test_keras_refusals.graph_of_rows
     ),
     "keras networks": lambda: calls(test_keras_config.REFUSED, network_of),
     "keras archives": lambda: files(test_keras_archive.CASES, test_keras_archive.archive, load_keras),
