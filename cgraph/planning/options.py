@@ -145,6 +145,7 @@ class PlanSettings(Record):
         changing: Vars that change from run to run
         budget: the budget of the plan
         moves_results: runs compute large results in callers' arrays
+        least_gain: bytes; a search for another order must be able to gain as many
     """
 
     target: Any
@@ -154,6 +155,7 @@ class PlanSettings(Record):
     changing: tuple[Var, ...] = ()
     budget: Budget = Budget()
     moves_results: bool = False
+    least_gain: int = 1
 
 
 def is_whole(x: Any) -> bool:

@@ -21,9 +21,11 @@ ORDERS = ("auto", "depth_first", *SCHEDULES)
 STATES = 1_000  # limit of a search for an order that the user did not request
 
 
-def layouts_of(layout: Layout, order: str, planner: Planner) -> list[tuple[str, Layout]]:
+def layouts_of(layout: Layout, order: str, planner: Planner, least_gain: int = 1) -> list[tuple[str, Layout]]:
     """Return the layouts to plan, each with the name of its order; `layout` is depth first.
 
+    Parameters
+        least_gain: bytes; order ``auto`` searches only if it may gain as many
     Raises
         GraphError: an order of this name does not exist
     """
@@ -39,7 +41,7 @@ def layouts_of(layout: Layout, order: str, planner: Planner) -> list[tuple[str, 
         return [(order, ordered(SCHEDULES[order](dag)))]
     layouts = [("depth_first", layout)]
     walked = peak(dag, range(len(layout.steps)))
-    if walked > least_peak(dag):
+    if walked - least_peak(dag) >= least_gain:
         better = least_memory(dag, states=STATES, starts=(written_order, eager, costly_first))
         if peak(dag, better) < walked:
             layouts.append(("least_memory", ordered(better)))

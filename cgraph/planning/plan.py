@@ -44,19 +44,22 @@ def plan_request(
     options: CompileOptions,
     best_effort: bool = False,
     moves_results: bool = False,
+    least_gain: int = 1,
 ) -> Compiled:
     """Plan a physical graph for one target.
 
     Parameters
         best_effort: if no plan fits in the budget, return the smallest one
         moves_results: runs compute large results in callers' arrays
+        least_gain: bytes; without options that ask for bytes, a search for another order must be able to gain as many
     Raises
         GraphError: a strategy or order of this name does not exist
         BudgetError: no plan fits in the budget
     """
     budget = Budget(options.budget, options.bands, options.recompute, best_effort)
     strategy = strategy_named(options.memory)
-    settings = PlanSettings(target, alignment, strategy, options.order, tuple(options.changing), budget, moves_results)
+    changing, gain = tuple(options.changing), least_gain if budget.is_free else 1
+    settings = PlanSettings(target, alignment, strategy, options.order, changing, budget, moves_results, gain)
     return plan_graph(request, settings)
 
 
@@ -79,7 +82,7 @@ def plan_graph(request: Request, settings: PlanSettings) -> Compiled:
     ends = (*outputs, *edges.values())
     planner, nodes = Planner(settings.strategy, settings.alignment, facts), post_order(ends)
     always = cached_nodes(settings.changing, nodes)
-    layouts = layouts_of(planner.layout(nodes, ends, always), settings.order, planner)
+    layouts = layouts_of(planner.layout(nodes, ends, always), settings.order, planner, settings.least_gain)
     whole = planner.smallest([way for name, layout in layouts for way in planner.candidates(name, layout)])
     is_fixed = settings.budget.is_free and not is_by_rows(whole[0].layout)
     choice = whole if is_fixed else fit_plan(whole, settings.budget, planner)

@@ -101,3 +101,36 @@ def test_a_search_that_nobody_asked_for_is_short_and_begins_with_three_orders(mo
     plan_graph(Request((waiting()[-1],), (), {}), PlanSettings(host_target(), 64, auto))
     assert given == [{"states": orders.STATES, "starts": (orders.written_order, eager, costly_first)}]
     assert list(orders.written_order(Dag((1, 2, 3), ((), (), (0,))))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("least", "order"), [(1, "least_memory"), (256, "least_memory"), (257, "depth_first")])
+def test_auto_searches_only_where_it_may_gain_enough(least, order):
+    """The walk takes 256 bytes more than the bound."""
+    y = waiting()[-1]
+    found = plan_graph(Request((y,), (), {}), PlanSettings(host_target(), 64, auto, least_gain=least))
+    assert found.order == order
+    named = plan_graph(Request((y,), (), {}), PlanSettings(host_target(), 64, auto, "least_memory", least_gain=least))
+    assert named.order == "least_memory"
+
+
+def large(elements):
+    """A value of some elements that waits while a larger one is computed and reduced."""
+    x, wide = cg.Var((elements,), name="x"), cg.Var((4 * elements,), name="wide")
+    return [x, wide], cg.cos(x) * cg.sum(cg.exp(wide))
+
+
+@pytest.mark.parametrize(("elements", "order"), [(1023, "depth_first"), (1024, "least_memory")])
+def test_a_process_gains_whole_pages(elements, order):
+    inputs, y = large(elements)
+    assert cg.compile(y, inputs, passes=False).compiled.order == order
+
+
+@pytest.mark.parametrize("options", [{"budget": 1 << 20}, {"recompute": 1 << 20}, {"bands": 8}, {"recompute": 0.1}])
+def test_options_that_ask_for_bytes_search_for_any(options):
+    inputs, y = large(64)
+    assert cg.compile(y, inputs, passes=False, **options).compiled.order == "least_memory"
+
+
+def test_exported_code_gains_any_byte():
+    inputs, y = large(64)
+    assert cg.compile(y, inputs, passes=False, engine=cg.ExportEngine("cortex-m7")).compiled.order == "least_memory"

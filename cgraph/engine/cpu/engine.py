@@ -38,6 +38,7 @@ from cgraph.system.alignment import ALIGNMENT
 
 split = LateModule("cgraph.engine.cpu.split")
 POISON = 0xFF
+LEAST_GAIN = 4096  # bytes of a page: an arena with less than a page less takes as many pages of a process
 
 
 class CpuEngine(Record):
@@ -92,7 +93,15 @@ class CpuEngine(Record):
         """
         target = self.kernel_target
         if options.weights is None:
-            compiled = plan_request(request, target, self.alignment, options, self.exceeds_budget, moves_results=True)
+            compiled = plan_request(
+                request,
+                target,
+                self.alignment,
+                options,
+                best_effort=self.exceeds_budget,
+                moves_results=True,
+                least_gain=LEAST_GAIN,
+            )
         else:
             compiled = split.plan_streamed(
                 request,
