@@ -20,7 +20,7 @@ def function() -> cg.Function:
     soft = cg.softmax(product)
     parts = [cg.sort(soft, 1), turned @ soft]
     whole = cg.concat(parts, 0)
-    return cg.compile([cg.softmax(whole), cg.sum(turned, 1)], x)
+    return cg.compile([cg.softmax(whole), cg.sum(turned, 1)], x, order="least_memory")
 
 
 def test_of_values_in_the_same_bytes_the_line_is_that_of_the_last(function):
