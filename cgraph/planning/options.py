@@ -52,8 +52,9 @@ class CompileOptions(Record):
 
     Fields
         memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
-        order: the running order: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which plans the
-            first and, where it may need less, the last, and uses the smaller plan
+        order: the running order: ``depth_first``, ``breadth_first``, ``least_memory`` or ``auto``. ``auto`` plans depth
+            first. It also plans the order of least memory if that may save 4 KiB (with a budget and in exported code:
+            any byte), and uses the smaller plan
         changing: Vars that change from run to run: values that do not depend on them are stored between runs
         budget: maximum bytes of the arena, a number or text such as ``"2MiB"``; with `weights`, of arena, ring
             and the constants that stay in memory

@@ -1,6 +1,6 @@
 """Running orders to plan, by name.
 
-Order ``auto``: depth first, and the order of `least_memory` where it may need less. The search is limited by counts,
+Order ``auto``: depth first, and the order of `least_memory` where it may save enough. The search is limited by counts,
 not by seconds, so that a graph has one plan on every machine.
 """
 
