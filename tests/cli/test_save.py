@@ -11,7 +11,7 @@ import pytest
 import cgraph as cg
 from cgraph.cli import main, run_model
 from cgraph.cli.model import CliModel
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.onnx import save
 from tests.support.saved import normal
 from tests.support.tolerance import assert_near
@@ -29,7 +29,8 @@ def model(tmp_path):
 def test_a_model_is_saved_and_run(model, tmp_path, capsys):
     folder, given = str(tmp_path / "saved"), str(tmp_path / "x.npy")
     assert main(["save", model, "-o", folder, "--target", "avx2", "--target", "portable", "--graph"]) == 0
-    assert {line.split("/")[-1] for line in capsys.readouterr().out.splitlines()} >= {"manifest.json", "graph.onnx"}
+    sizes = [f"{bytes_text(path.stat().st_size):>10}  {path}" for path in sorted(Path(folder).iterdir())]
+    assert capsys.readouterr().out.splitlines() == sizes and Path(folder, "graph.onnx").exists()
     assert main(["run", folder, "-i", given, "--json", "--save", str(tmp_path / "y.npz")]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["plan_nbytes"] > 0 and facts["outputs"][0]["shape"] == [4, 20]

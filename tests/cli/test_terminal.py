@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 import cgraph as cg
 from cgraph.cli import main
 from cgraph.cli.stream import write_progress
-from cgraph.cli.unhandled import show_warning
+from cgraph.cli.unhandled import show_error, show_warning
 from cgraph.cli.warmup import progress
 from cgraph.errors import CgraphError
 from cgraph.formats.onnx import save
@@ -273,3 +274,20 @@ def test_a_character_that_cannot_be_seen_is_a_question_mark_unless_it_is_let_thr
     stream = io.StringIO()
     write(f"a{char}", stream, before=char)
     assert stream.getvalue() == char + visible(f"a{char}")
+
+
+def test_an_unhandled_error_is_shown_as_python_shows_it(capsys):
+    """With the errors that led to it, each with its own frames and notes."""
+    try:
+        try:
+            {}["first"]
+        except KeyError as cause:
+            raise ValueError("second") from cause
+    except ValueError as error:
+        error.add_note("a note")
+        show_error(ValueError, error, error.__traceback__)
+        wanted = "".join(traceback.format_exception(error))
+    shown = capsys.readouterr().err
+    assert shown == wanted and shown.endswith("ValueError: second\na note\n")
+    show_error(ValueError, ValueError("alone"), None)
+    assert capsys.readouterr().err == "ValueError: alone\n"

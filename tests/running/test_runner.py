@@ -98,6 +98,29 @@ def test_after_a_run_that_failed_everything_is_computed_anew():
     np.testing.assert_array_equal(f(np.ones(4)), -np.cumsum(ramp(4)))
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_updated_cells_have_new_versions_after_a_run_however_it_ends(fails):
+    """Without one, every later call of another function would compute all that reads the cell."""
+
+    def refuse(value: np.ndarray) -> np.ndarray:
+        if value < 0:
+            raise ValueError("negative")
+        return value
+
+    x = cg.Var((), name="x")
+    cells = [cg.Var((), name=name).assign(1.0) for name in "ab"]
+    f = cg.compile([], [x], {cell: cg.delay(refuse, x) + cell for cell in cells})
+    f(1.0)
+    before = [cell.cell.value.version for cell in cells]
+    if fails:
+        with pytest.raises(ValueError, match="negative"):
+            f(-1.0)
+    else:
+        f(1.0)
+    after = [cell.cell.value.version for cell in cells]
+    assert None not in after and not {*before} & {*after}
+
+
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_before(beside):
     """Also beside a Var that has a value."""
