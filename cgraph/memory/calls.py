@@ -32,7 +32,7 @@ class CallsOfSteps:
         if any(isinstance(view, tuple) for view in views):
             return self.poisoned(step.parts())
         where, places = slots_of(views, step.node.nbytes)
-        key = (step.work, len(step.xs), *[(*at, v.shape, v.strides, v.dtype) for at, v in zip(where, views)])
+        key = (step.work, *[(*at, v.shape, v.strides, v.dtype) for at, v in zip(where, views)])
         template = self.templates.get(key)
         if template is None:
             template = self.templates[key] = self.poisoned(over_slots(step, views, where))

@@ -32,6 +32,7 @@ def test_the_upper_end_of_minimalloc_is_not_included(write):
     problem = read_problem(write("id,lower,upper,size\r\nb1,3,7,64\r\n"))
     assert problem.operands[0].interval == UsageInterval(3, 6)
     assert problem.operands[0].name == "b1"
+    assert problem.alignment == 1
 
 
 def test_columns_may_stand_in_any_order_and_more_may_follow(write):

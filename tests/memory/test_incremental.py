@@ -123,6 +123,31 @@ def test_what_is_remembered_is_asked_for_once_and_equal_states_are_one():
     assert len(recompute.states) == 1
 
 
+@settings(max_examples=60)
+@given(drawn=graphs(), changes=st.lists(st.integers(0, 15), min_size=2, max_size=8))
+def test_an_answer_that_is_kept_is_the_one_for_its_state_and_its_changes(drawn, changes):
+    """Each state is asked about with all changes, after all others."""
+    compiled = plan(drawn.outputs)
+    kept, states = recompute_of(compiled, drawn.leaves), [FULL]
+    sets = [frozenset(x for i, x in enumerate(drawn.leaves) if mask >> i & 1) for mask in changes]
+    for changed in sets:
+        states.append(kept.steps(states[-1], changed).after)
+    for state in states:
+        for changed in sets:
+            assert kept.steps(state, changed) == recompute_of(compiled, drawn.leaves).steps(state, changed)
+
+
+def test_values_that_are_gone_are_computed_again_whatever_was_asked_before():
+    x, w = cg.Var((8,), name="x"), cg.Var((8,), name="w")
+    recompute = recompute_of(plan([cg.cumsum(x, 0), cg.cumsum(w, 0)]), [x, w])
+    nothing = frozenset()
+    assert recompute.steps(FULL, nothing).run == ()
+    assert recompute.steps(frozenset([0]), nothing).run == (1,)
+    assert recompute.steps(frozenset([1]), nothing).run == (0,)
+    assert recompute.steps(frozenset(), nothing).run == (0, 1)
+    assert recompute.steps(FULL, nothing).run == ()
+
+
 @settings(max_examples=40)
 @given(drawn=graphs(impure=True), mask=st.integers(0, 15))
 def test_a_steady_run_leaves_the_state_that_it_begins_in(drawn, mask):
