@@ -119,7 +119,7 @@ def random_inputs(model: CliModel) -> dict[str, np.ndarray]:
 
 def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> Run:
     """Return a run of the same file by onnxruntime with `threads` threads."""
-    if not path.endswith(".onnx"):
+    if not path.lower().endswith(".onnx"):
         raise FormatError(f"{path}: only .onnx files can be compared with onnxruntime")
     try:
         import onnxruntime
@@ -153,7 +153,7 @@ def openvino_runs(path: str, values: dict[str, np.ndarray], threads: int) -> dic
     Both use one Core. A Core replaces this thread's alternate signal stack and puts the former one back when it is
     freed, so if two are freed in the order of their creation, the next signal that Python handles ends the process.
     """
-    if not path.endswith(".onnx"):
+    if not path.lower().endswith(".onnx"):
         raise FormatError(f"{path}: only .onnx files can be compared with openvino")
     try:
         import openvino

@@ -60,7 +60,7 @@ def constant(text: str) -> tuple[str, Any]:
     """Parse ``sr=16000`` as a name and a number, a list or an array."""
     name, equals, value = text.partition("=")
     try:
-        content = read_npy(value) if value.endswith(".npy") else json.loads(value)
+        content = read_npy(value) if value.lower().endswith(".npy") else json.loads(value)
     except FormatError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     except (ValueError, RecursionError):

@@ -121,7 +121,7 @@ def read_labels(path: Path) -> list[str]:
     """Read one name per line, or a JSON list of names."""
     try:
         text = path.read_text(encoding="utf-8")
-        names = json.loads(text) if path.suffix == ".json" else text.splitlines()
+        names = json.loads(text) if path.suffix.lower() == ".json" else text.splitlines()
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: {error}") from None
     if not isinstance(names, list):

@@ -153,6 +153,15 @@ def test_only_onnx_files_are_compared_with_onnxruntime():
     assert str(error.value) == "m.tflite: only .onnx files can be compared with onnxruntime"
 
 
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_the_ending_of_a_file_that_is_compared_has_any_case(tmp_path, engine):
+    pytest.importorskip(engine)
+    x = cg.Var((2,), name="x")
+    save(tmp_path / "NET.ONNX", x + 1, [x], ["y"])
+    runs = bench.PEERS[engine](str(tmp_path / "NET.ONNX"), {"x": np.ones(2, "f4")}, 1)
+    assert all(np.asarray(run()[0]).tolist() == [2, 2] for run in runs.values())
+
+
 def test_only_onnx_files_are_compared_with_openvino():
     with pytest.raises(FormatError, match=r"m.tflite: only .onnx files can be compared with openvino"):
         bench.openvino_runs("m.tflite", {}, 1)

@@ -47,6 +47,14 @@ def test_a_constant_is_a_number_or_a_list(text, pair):
     assert constant(text) == pair
 
 
+@pytest.mark.parametrize("name", ["s.NPY", "s.Npy"])
+def test_the_ending_of_a_file_of_a_constant_has_any_case(tmp_path, name):
+    with (tmp_path / name).open("wb") as file:
+        np.save(file, np.arange(3))
+    found, values = constant(f"s={tmp_path / name}")
+    assert found == "s" and values.tolist() == [0, 1, 2]
+
+
 def test_a_constant_may_be_a_file(tmp_path):
     np.save(tmp_path / "a=b.npy", np.arange(3))
     name, array = constant(f"s={tmp_path / 'a=b.npy'}")

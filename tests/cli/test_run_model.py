@@ -202,6 +202,7 @@ def test_vars_without_a_value_are_the_inputs_of_nodes(tmp_path, capsys):
         ("a.txt", '["ant"]', ['["ant"]']),
         ("a.json", '["ant", 7, "bee\\u00e9"]', ["ant", "7", "beeé"]),
         ("a.json", "[]", []),
+        ("A.JSON", '["ant", "bee"]', ["ant", "bee"]),
         ("a.txt", "", []),
     ],
 )

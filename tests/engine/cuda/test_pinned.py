@@ -61,3 +61,24 @@ def test_copies_one_after_another_share_two_buffers(late):
         assert np.array_equal(to, values)
     assert [len(x) for x in late.pinned] == [PIECE, PIECE]
     assert len({event for _, event in copies.buffers}) == 2
+
+
+@pytest.mark.parametrize("way", ["upload", "download"])
+def test_one_copy_at_a_time_uses_the_buffers(late, way):
+    """Each call of the driver happens while the lock is held, and the lock is free afterwards, also after an error."""
+    driver = open_driver(late)
+    copies, address, array, held = Pinned(driver), room(late, 300), np.zeros(300, np.uint8), []
+    do = driver.do
+
+    def watched(name, *args):
+        held.append(copies.lock.locked())
+        if len(held) == 4:
+            raise ValueError("stopped")
+        do(name, *args)
+
+    driver.do = watched
+    with pytest.raises(ValueError, match="stopped"):
+        getattr(copies, way)(STREAM, address, array)
+    assert held == [True] * 4 and not copies.lock.locked()
+    getattr(copies, way)(STREAM, address, array)
+    assert len(held) > 8 and all(held) and not copies.lock.locked()
