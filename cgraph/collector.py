@@ -36,9 +36,9 @@ def rare_collections() -> Iterator[None]:
 def age_objects() -> None:
     """Move all objects to the oldest generation, which only full collections visit.
 
-    Otherwise the next two collections would visit all that the loaded modules created. A process loads modules a
-    bounded number of times: if each compile did this, the young generation would never be collected in a loop of
-    compiles. A process that has frozen objects keeps them frozen, so nothing is moved there.
+    Otherwise the next two collections would visit all that the loaded modules created. Only contexts that load modules
+    call this. If each compile did, a loop of compiles would never collect young objects. A process that has frozen
+    objects keeps them frozen: there, nothing is moved.
     """
     if gc.get_freeze_count() == 0:
         gc.freeze()

@@ -38,7 +38,7 @@ from cgraph.system.alignment import ALIGNMENT
 
 split = LateModule("cgraph.engine.cpu.split")
 POISON = 0xFF
-LEAST_GAIN = 4096  # bytes of a page: an arena with less than a page less takes as many pages of a process
+LEAST_GAIN = 4096  # bytes of a page: a process that saves less still takes as many pages
 
 
 class CpuEngine(Record):
