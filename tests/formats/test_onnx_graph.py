@@ -303,6 +303,18 @@ def spent(graph, outer=0):
     return before[0] - allowance.work, before[1] - allowance.nodes
 
 
+def test_a_graph_that_is_refused_does_not_count_as_one_that_later_ones_are_nested_in():
+    allowance = Allowance(0)
+    evaluator = Evaluator(allowance, {})
+    builder = OnnxGraphBuilder(
+        {}, {}, array_of, lambda attribute: None, evaluator, LengthBounds({}, allowance), Vocabulary(allowance)
+    )
+    for _ in range(DEEPEST + 1):
+        with pytest.raises(FormatError, match="the operator Unheard is not supported"):
+            builder.run([make("Unheard", [], ["y"])], ChainMap(), {"y"})
+        assert builder.depth == 0
+
+
 @pytest.mark.parametrize("outer", [0, 3])
 def test_names_are_charged_by_the_scopes_that_may_have_them_and_stored_tensors_as_nodes(outer):
     infos = [helper.make_tensor_value_info(f"v{i}", FLOAT, (1,)) for i in range(3)]

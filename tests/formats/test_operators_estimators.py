@@ -150,6 +150,7 @@ MORE = SPLITS | {"coefficients": [*SPLITS["coefficients"], 9.0, 9.0]}  # of a cl
         ("OneHotEncoder", X[1:], FLOAT, {"cats_int64s": [3, 0]}),
         ("LabelEncoder", WHOLE, INT, {"keys_int64s": [9, 3, 1], "values_int64s": [1, 2, 3], "default_int64": -7}),
         ("LabelEncoder", WHOLE, FLOAT, {"keys_int64s": [9, 3], "values_floats": [1.5, 2.5], "default_float": 0.5}),
+        ("LabelEncoder", WHOLE, INT, {"keys_int64s": [1, 3, 3, 4, 9, 9], "values_int64s": [1, 2, 2, 4, 5, 5]}),
         ("LabelEncoder", X, INT, {"keys_floats": [7.0, np.nan, -2], "values_int64s": [1, 2, 3]}),
         ("FeatureVectorizer", X, FLOAT, {"inputdimensions": [2]}),
         ("LinearRegressor", X[1:, :2], FLOAT, {"coefficients": [1.0, 2, 3, 4], "intercepts": [1.0, 2], "targets": 2}),
@@ -508,3 +509,12 @@ def test_rows_over_their_largest_size_whatever_its_sign():
     """As scikit-learn and ONNX's reference have it; onnxruntime takes the largest number, signed."""
     found = by_cgraph(model_of("Normalizer", X[1:], FLOAT, norm="MAX"), X[1:])[0]
     assert_near(found, X[1:] / np.abs(X[1:]).max(1, keepdims=True), "float32 formulas")
+
+
+def test_an_empty_list_of_names_leaves_the_labels_of_classes_integers():
+    x = X[1:, :2]
+    proto = onnx.load_from_string(model_of("LinearClassifier", x, BOTH, **MORE))
+    names = helper.make_attribute("classlabels_strings", [], attr_type=onnx.AttributeProto.STRINGS)
+    proto.graph.node[0].attribute.append(names)
+    assert by_cgraph(proto.SerializeToString(), x)[0].dtype == np.int64
+    check_against_onnxruntime(proto.SerializeToString(), x)

@@ -34,6 +34,13 @@ def test_arrays_without_elements():
         load(one("Reshape", [("x", FLOAT, (0, 3))], {"s": ints(0, -1)}))
 
 
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (5,), (4, 1), (4, 5), (3, 1, 1), (2, 1, 1, 5), (7, 1, 1, 1, 1), (1, 3, 4, 5)]
+)
+def test_a_shape_may_have_fewer_axes_than_the_operand_or_more(shape):
+    assert_equal_results("Expand", [X, ints(*shape)], (1,))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, 4, -1, -3])
 def test_two_axes_of_all(axis):
     assert_equal_results("Flatten", [X], axis=axis)

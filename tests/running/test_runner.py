@@ -138,6 +138,8 @@ def test_a_first_value_is_there_only_after_a_run_that_succeeds_whatever_ran_befo
     with pytest.raises(ValueError, match="negative"):
         f(-1.0)
     assert total.cell.array is None
+    with pytest.raises(UnassignedError, match="total"):
+        total.value  # noqa: B018 - memory that nobody wrote
     f(2.0)
     assert total.value == 3
 
