@@ -5,11 +5,13 @@ import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.conv8.calls import ByteShape, Result
 from cgraph.kernels.conv8.packed_weights import pack_scale, pack_start, split_numbers, split_scale, split_start
 from cgraph.kernels.target import target_named
 from cgraph.kernels.views.window import Window
-from cgraph.lowering.pack_int8 import byte_constants, pack_product, sums_reached
+from cgraph.lowering.pack_int8 import byte_constants, pack_integers, pack_product, sums_reached
+from cgraph.ops.loop import Loop
 from cgraph.ops.physical.integer import IntegerMatmul, PackedIntegerMatmul, requantise, unpack_bytes
 from cgraph.ops.physical.tiled import TiledIntegerMatmul
 from cgraph.record import replace
@@ -57,6 +59,33 @@ def test_a_packed_product_is_the_product(rows, zero):
     assert unpack_bytes(packed.op.shape, panels).reshape(COLUMNS, DEPTH).T.tolist() == y.tolist()
 
 
+def test_products_share_constants_if_all_that_they_depend_on_is_equal():
+    """Each has the values of its own zero point and result."""
+    y = RNG.integers(-128, 128, (DEPTH, COLUMNS), "int8")
+    constants = [y, RNG.integers(-900, 900, COLUMNS, "int32"), RNG.random(COLUMNS, "float32") / 64]
+    operands, xs = tuple(map(cg.Const, constants)), [cg.Var((3, DEPTH), "uint8", name) for name in "ab"]
+    ops = [IntegerMatmul(zero, Result(zero=to)) for zero, to in ((0, 3), (7, 3), (0, 200))]
+    nodes = [apply(op, x, *operands) for op in ops for x in xs]
+    packed = pack_integers((*nodes, apply(ops[0], cg.Var((4, DEPTH), "uint8"), *operands)), TARGET)
+    images = RNG.integers(0, 256, (3, DEPTH), "uint8")
+    for node, other in zip(nodes, packed):
+        panels, start, scale = (c.op.array for c in other.operands[1:])
+        assert other.op.meaning(images, panels, start, scale).tolist() == node.op.meaning(images, *constants).tolist()
+    for first, second in zip(packed[:6:2], packed[1:6:2]):
+        assert all(a is b for a, b in zip(first.operands[1:], second.operands[1:]))
+
+
+def test_constants_are_packed_in_bodies_but_not_for_blocks_of_threads():
+    y = RNG.integers(-128, 128, (DEPTH, DEPTH), "int8")
+    op, constants = IntegerMatmul(0, Result()), [y, np.zeros(DEPTH, "int32"), np.ones(DEPTH, "float32")]
+    x, rows = cg.Var((1, DEPTH), "uint8"), cg.Var((200, 1, DEPTH), "uint8")
+    _, ys = cg.scan(lambda s, row: (apply(op, s, *map(cg.Const, constants)), s), x, rows)
+    (loop,) = {n for n in post_order(pack_integers((ys,), TARGET)) if isinstance(n.op, Loop)}
+    kinds = {type(n.op) for n in post_order(loop.op.bodies[0].results)}
+    assert PackedIntegerMatmul in kinds and IntegerMatmul not in kinds
+    assert pack_integers((ys,), replace(TARGET, has_blocks=True)) == (ys,)
+
+
 HALVES = replace(TARGET, dot="halves")
 
 
@@ -75,7 +104,15 @@ def fixed_layer(bias, factor, shift):
 
 @pytest.mark.parametrize(
     "bias, shift, bounded",
-    [(100, -2, True), (100, -20, True), (100, -1, False), (100, -21, True), (2**30, -20, True), (2**27, -2, True)],
+    [
+        (100, -2, True),
+        (100, -20, True),
+        (100, -1, False),
+        (100, -21, True),
+        (2**30, -20, True),
+        (2**30, -22, True),
+        (2**27, -2, True),
+    ],
 )
 def test_a_fixed_result_is_bounded_where_sums_and_shifts_are_small_or_its_channels_do_not_depend_on_the_image(
     bias, shift, bounded
