@@ -97,10 +97,10 @@ def weights_lines(weights: WeightFigures, most: int | None) -> list[str]:
     if weights.measured is None or weights.predicted is None:
         return lines
     reads = sum(piece.read or 0.0 for piece in weights.pieces)
+    rate = f" ({bytes_text(int(weights.nbytes / reads))} a second)" if reads else ""
     waits = [sum(times) for times in zip(*((x.predicted or 0.0, x.measured or 0.0) for x in weights.pieces))]
     lines += [
-        f"          kernels {seconds_text(weights.kernels)}, reading {seconds_text(reads)} "
-        f"({bytes_text(int(weights.nbytes / reads))} a second), each alone",
+        f"          kernels {seconds_text(weights.kernels)}, reading {seconds_text(reads)}{rate}, each alone",
         f"          a run {seconds_text(weights.measured)}, of which {seconds_text(waits[1])} waiting; predicted "
         f"{seconds_text(weights.predicted)}, of which {seconds_text(waits[0])}",
         f"{'bytes':>12}{'read':>10}{'waits: predicted':>18}{'measured':>10}  step",

@@ -174,3 +174,12 @@ def test_tables_of_plans_inside_steps_and_of_weights_are_as_short_as_the_first()
         "(1 of 2 pieces with less waiting are left out)",
         "(2 of 3 steps with less bytes in use are left out)",
     ]
+
+
+@pytest.mark.parametrize("read", [0.0, None])
+def test_reads_that_took_no_time_have_no_rate(read):
+    timed = replace(
+        WEIGHTS, pieces=(PieceRow("a", 30, read, 0.001, 2.0),), kernels=0.125, predicted=10.0, measured=11.0
+    )
+    line = weights_lines(timed, None)[1]
+    assert line.split()[:3] == ["kernels", "125", "ms,"] and "a second" not in line and line.endswith(", each alone")
