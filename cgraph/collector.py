@@ -28,9 +28,11 @@ def rare_collections() -> Iterator[None]:
         yield
     finally:
         if gc.get_threshold()[0] == RARE:
-            if len(sys.modules) > modules:
-                age_objects()
-            gc.set_threshold(*before)
+            try:
+                if len(sys.modules) > modules:
+                    age_objects()
+            finally:
+                gc.set_threshold(*before)
 
 
 def age_objects() -> None:
@@ -41,5 +43,7 @@ def age_objects() -> None:
     objects keeps them frozen: there, nothing is moved.
     """
     if gc.get_freeze_count() == 0:
-        gc.freeze()
-        gc.unfreeze()
+        try:
+            gc.freeze()
+        finally:  # an interrupt may come in between
+            gc.unfreeze()

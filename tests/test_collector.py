@@ -133,3 +133,19 @@ def test_no_object_is_frozen_after_an_error(no_collections, new_module):
         new_module()
         raise KeyError
     assert gc.get_freeze_count() == 0
+
+
+def test_an_interrupt_while_objects_are_moved_leaves_none_frozen_and_the_setting_restored(
+    no_collections, new_module, monkeypatch
+):
+    freeze = gc.freeze
+
+    def interrupted():
+        freeze()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cgraph.collector.gc.freeze", interrupted)
+    with pytest.raises(KeyboardInterrupt), rare_collections():
+        new_module()
+    monkeypatch.undo()
+    assert gc.get_freeze_count() == 0 and gc.get_threshold() == (500, 9, 8)

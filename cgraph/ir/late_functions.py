@@ -11,20 +11,24 @@ class LateFunctions(MutableMapping[str, Function]):
     """Functions by name. Mutable: modules enter their functions when they are imported.
 
     A name is there, also for loops over all names, as soon as its module is listed. Its module is imported when the
-    function is read.
+    function is read. If the import ends with an exception, the next reader imports the module again, also for functions
+    that it had entered before.
     """
 
     def __init__(self) -> None:
         self._functions: dict[str, Function] = {}
         self._modules: dict[str, str] = {}
+        self._imported: set[str] = set()
 
     def list_modules(self, names: Mapping[str, str]) -> None:
         """List modules, each with the names, separated by spaces, of the functions that it enters."""
         self._modules |= {name: module for module, line in names.items() for name in line.split()}
 
     def __getitem__(self, name: str) -> Function:
-        if name not in self._functions and name in self._modules:
-            import_module(self._modules[name])
+        module = self._modules.get(name)
+        if module is not None and module not in self._imported:
+            import_module(module)
+            self._imported.add(module)
         return self._functions[name]
 
     def __setitem__(self, name: str, function: Function) -> None:

@@ -84,8 +84,8 @@ def plan_graph(request: Request, settings: PlanSettings) -> Compiled:
     always = cached_nodes(settings.changing, nodes)
     layouts = layouts_of(planner.layout(nodes, ends, always), settings.order, planner, settings.least_gain)
     whole = planner.smallest([way for name, layout in layouts for way in planner.candidates(name, layout)])
-    is_fixed = settings.budget.is_free and not is_by_rows(whole[0].layout)
-    choice = whole if is_fixed else fit_plan(whole, settings.budget, planner)
+    asks_for_bytes = not settings.budget.is_free or is_by_rows(whole[0].layout)
+    choice = fit_plan(whole, settings.budget, planner) if asks_for_bytes else whole
     check_budget(choice, settings.budget)
     if choice[0].layout is not whole[0].layout:
         ends, always = choice[0].layout.lasting, set(choice[0].layout.always)

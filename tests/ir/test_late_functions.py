@@ -1,6 +1,7 @@
 """A table of functions imports a module when one of its functions is read."""
 
 import sys
+from importlib import invalidate_caches
 
 import pytest
 
@@ -56,3 +57,14 @@ def test_functions_enter_without_a_list_and_leave(table):
 def test_modules_may_be_listed_one_after_another(table):
     table.list_modules({"late_more": "five one"})
     assert list(table) == ["one", "two", "three", "five"]
+
+
+def test_a_module_whose_import_was_interrupted_is_imported_again(table, tmp_path):
+    """The function that it had entered belongs to a module that is gone."""
+    text = "import late_table\nlate_table.functions['one'] = lambda: last\n"
+    (tmp_path / "late_one.py").write_text(text + "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        table["one"]
+    (tmp_path / "late_one.py").write_text(text + "last = 'complete'\n")
+    invalidate_caches()
+    assert table["one"]() == "complete"

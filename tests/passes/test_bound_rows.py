@@ -194,7 +194,7 @@ def test_a_step_of_one_row_is_never_bounded(rows, is_bounded):
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("widths", [(1, 600), (600, 1), (2, 9), (40, 3)], ids=str)
 def test_positions_are_read_only_up_to_the_rows_that_were_computed(tmp_path, widths, saved):
-    """Steps with rows of other widths compute other numbers of rows. Poison is -1, which becomes no position here."""
+    """Steps with rows of other widths compute other numbers of rows. The graph moves -1, which is poison, outside."""
     rows, n = 3000, Var((), "int64", "n")
     first, second = (Var((rows, width), "int64", name) for width, name in zip(widths, ("first", "second")))
     table = np.arange(100, dtype="i4")
